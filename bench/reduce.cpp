@@ -45,8 +45,7 @@ class Room {
   std::unique_ptr<std::byte, Free> room_;
 };
 
-void run_reduce(benchmark::State& state, DType dtype, ReduceOp op, int n, std::size_t bytes, int divisor,
-                bool stream) {
+void run_reduce(benchmark::State& state, DType dtype, ReduceOp op, int n, std::size_t bytes, int divisor, bool stream) {
   std::vector<Room> rooms;
   std::vector<const void*> srcs;
   for (int k = 0; k < n; ++k) srcs.push_back(rooms.emplace_back(dtype, bytes).data());
@@ -60,9 +59,7 @@ void run_reduce(benchmark::State& state, DType dtype, ReduceOp op, int n, std::s
 }
 
 using Copy = void (*)(void*, const void*, std::size_t);
-void plain_copy(void* dst, const void* src, std::size_t bytes) {
-  std::memcpy(dst, src, bytes);
-}
+void plain_copy(void* dst, const void* src, std::size_t bytes) { std::memcpy(dst, src, bytes); }
 
 void run_copy(benchmark::State& state, Copy copy, std::size_t bytes) {
   const Room src(DType::u8, bytes), dst(DType::u8, bytes);
@@ -73,14 +70,11 @@ void run_copy(benchmark::State& state, Copy copy, std::size_t bytes) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * bytes) * 2);
 }
 
-void add(const std::string& where, DType dtype, ReduceOp op, int n, std::size_t bytes, int divisor,
-         bool stream) {
-  const std::string label = where + "/" + std::string(medley::name(dtype)) + "/" +
-                            std::string(medley::name(op)) + "/n" + std::to_string(n) +
-                            (stream ? "/stream" : "");
-  benchmark::RegisterBenchmark(label.c_str(), [=](benchmark::State& state) {
-    run_reduce(state, dtype, op, n, bytes, divisor, stream);
-  });
+void add(const std::string& where, DType dtype, ReduceOp op, int n, std::size_t bytes, int divisor, bool stream) {
+  const std::string label = where + "/" + std::string(medley::name(dtype)) + "/" + std::string(medley::name(op)) +
+                            "/n" + std::to_string(n) + (stream ? "/stream" : "");
+  benchmark::RegisterBenchmark(
+      label.c_str(), [=](benchmark::State& state) { run_reduce(state, dtype, op, n, bytes, divisor, stream); });
 }
 
 void add_copies(const std::string& where, std::size_t bytes) {
@@ -107,8 +101,8 @@ void add_all() {
       for (DType dtype : {DType::f32, DType::bf16, DType::i64, DType::i8})
         add(size.name, dtype, op, 2, size.bytes, 1, false);
     for (int divisor : {3, 4})
-      add(std::string(size.name) + "/div" + std::to_string(divisor), DType::f32, ReduceOp::avg, 2, size.bytes,
-          divisor, false);
+      add(std::string(size.name) + "/div" + std::to_string(divisor), DType::f32, ReduceOp::avg, 2, size.bytes, divisor,
+          false);
   }
   for (int n : {3, 4, 8, 16, 64})
     for (DType dtype : {DType::f32, DType::bf16})

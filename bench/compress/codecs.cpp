@@ -1,4 +1,5 @@
-// How fast each codec is on one core: bytes of input per second against memcpy of the same 64 MiB, measured in turn in one run. zfp is
+// How fast each codec is on one core: bytes of input per second against memcpy of the same 64 MiB, measured in turn in
+// one run. zfp is
 // measured against the library alone.   bench_codecs [rounds]
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ namespace {
 using namespace medley;
 using namespace medley::compress;
 
-constexpr std::int64_t count = 16 << 20;   // f32: 64 MiB
+constexpr std::int64_t count = 16 << 20;  // f32: 64 MiB
 
 double seconds(const std::function<void()>& run) {
   const auto begin = std::chrono::steady_clock::now();
@@ -66,7 +67,7 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
   core::Random random(1);
   std::vector<float> values(count), out(count);
-  for (float& value : values) {   // a gradient's bell shape
+  for (float& value : values) {  // a gradient's bell shape
     value = 0;
     for (int i = 0; i < 4; ++i) value += static_cast<float>(random.bits() >> 40) * 0x1p-24f - 0.5f;
   }
@@ -74,7 +75,8 @@ int main(int argc, char** argv) {
   rows.push_back({"memcpy", [&] { std::memcpy(out.data(), values.data(), count * sizeof(float)); }});
   std::vector<std::vector<std::byte>> frames;
   frames.reserve(32);
-  for (const char* text : {"bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "lz4", "zstd", "zfp_rate:8", "zfp_accuracy:0.001", "top_k:0.01"}) {
+  for (const char* text : {"bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "lz4", "zstd", "zfp_rate:8",
+                           "zfp_accuracy:0.001", "top_k:0.01"}) {
     const Spec spec = parse_spec(text);
     if (const std::string why = why_unavailable(spec.kind); !why.empty()) {
       fmt::print("{}\n", why);
@@ -83,26 +85,31 @@ int main(int argc, char** argv) {
     const Codec& one = codec(spec);
     std::vector<std::byte>& frame = frames.emplace_back(most_frame_bytes(one, DType::f32, count));
     rows.push_back({fmt::format("{} encode", text), [&] {
-      FrameWriter writer(one, DType::f32, count, frame.data());
-      for (std::size_t at = 0; !writer.complete(); at += chunk_values) writer.add(values.data() + at);
-      writer.finish();
-    }});
+                      FrameWriter writer(one, DType::f32, count, frame.data());
+                      for (std::size_t at = 0; !writer.complete(); at += chunk_values) writer.add(values.data() + at);
+                      writer.finish();
+                    }});
     rows.push_back({fmt::format("{} decode", text), [&] {
-      const FrameReader reader(one, DType::f32, count, frame);
-      for (std::int64_t i = 0; i < reader.chunks(); ++i) reader.read(i, out.data() + static_cast<std::size_t>(i) * chunk_values);
-    }});
+                      const FrameReader reader(one, DType::f32, count, frame);
+                      for (std::int64_t i = 0; i < reader.chunks(); ++i)
+                        reader.read(i, out.data() + static_cast<std::size_t>(i) * chunk_values);
+                    }});
 #ifdef MEDLEY_HAVE_ZFP
     if (spec.kind == Kind::zfp_rate || spec.kind == Kind::zfp_accuracy) {
       std::vector<std::byte>& buffer = frames.emplace_back();
-      rows.push_back({fmt::format("{} library alone, encode", text), [&values, &buffer, spec] { zfp_alone(spec, values, buffer, false); }});
-      rows.push_back({fmt::format("{} library alone, decode", text), [&out, &buffer, spec] { zfp_alone(spec, out, buffer, true); }});
+      rows.push_back({fmt::format("{} library alone, encode", text),
+                      [&values, &buffer, spec] { zfp_alone(spec, values, buffer, false); }});
+      rows.push_back({fmt::format("{} library alone, decode", text),
+                      [&out, &buffer, spec] { zfp_alone(spec, out, buffer, true); }});
     }
 #endif
   }
-  for (Row& row : rows) row.run();   // pages and caches
+  for (Row& row : rows) row.run();  // pages and caches
   for (int round = 0; round < rounds; ++round) {
     for (Row& row : rows) row.times.push_back(seconds(row.run));
   }
   const double copy = rows.front().median();
-  for (Row& row : rows) fmt::print("{:<42} {:6.2f} GB/s  {:6.1f} % of memcpy\n", row.name, 0.0671 / row.median(), 100 * copy / row.median());
+  for (Row& row : rows)
+    fmt::print("{:<42} {:6.2f} GB/s  {:6.1f} % of memcpy\n", row.name, 0.0671 / row.median(),
+               100 * copy / row.median());
 }

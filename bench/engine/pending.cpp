@@ -16,10 +16,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t few = 2'000, many = 20'000;
-constexpr int rounds = 7;   // few and many interleaved: noise affects both equally
+constexpr int rounds = 7;  // few and many interleaved: noise affects both equally
 
 struct Cost {
-  double issue = 0, complete = 0;   ///< microseconds per operation
+  double issue = 0, complete = 0;  ///< microseconds per operation
 };
 
 double median(std::vector<double> values) {
@@ -45,7 +45,9 @@ Cost timed(medley::Comm& world, const std::string& backend, bool messages, std::
   const auto issued = Clock::now();
   for (medley::Work& work : works) work.wait();
   const auto complete = Clock::now();
-  const auto each = [count](Clock::duration took) { return std::chrono::duration<double, std::micro>(took).count() / static_cast<double>(count); };
+  const auto each = [count](Clock::duration took) {
+    return std::chrono::duration<double, std::micro>(took).count() / static_cast<double>(count);
+  };
   return {each(issued - begun), each(complete - begun)};
 }
 
@@ -53,13 +55,15 @@ void compare(medley::Comm& world, const std::string& backend, bool messages) {
   std::vector<double> issue_few, issue_many, complete_few, complete_many, issue_ratio, complete_ratio;
   for (int round = 0; round < rounds; ++round) {
     const Cost a = timed(world, backend, messages, few), b = timed(world, backend, messages, many);
-    if (round == 0) continue;   // the first round touches all memory for the first time
+    if (round == 0) continue;  // the first round touches all memory for the first time
     issue_few.push_back(a.issue), issue_many.push_back(b.issue), issue_ratio.push_back(b.issue / a.issue);
-    complete_few.push_back(a.complete), complete_many.push_back(b.complete), complete_ratio.push_back(b.complete / a.complete);
+    complete_few.push_back(a.complete), complete_many.push_back(b.complete),
+        complete_ratio.push_back(b.complete / a.complete);
   }
   if (world.rank() != 0) return;
-  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", backend, messages ? "messages" : "all_reduce",
-             median(issue_few), median(issue_many), median(complete_few), median(complete_many), median(issue_ratio), median(complete_ratio));
+  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", backend,
+             messages ? "messages" : "all_reduce", median(issue_few), median(issue_many), median(complete_few),
+             median(complete_many), median(issue_ratio), median(complete_ratio));
   std::fflush(stdout);
 }
 
@@ -69,9 +73,12 @@ int main() {
   try {
     medley::Context context;
     medley::Comm world = context.world();
-    if (world.size() % 2 != 0) throw medley::Error(medley::ErrorKind::invalid, "this benchmark needs an even number of ranks");
+    if (world.size() % 2 != 0)
+      throw medley::Error(medley::ErrorKind::invalid, "this benchmark needs an even number of ranks");
     if (world.rank() == 0) {
-      fmt::print("| backend | operation | issue µs, {0} | issue µs, {1} | issue to end µs, {0} | issue to end µs, {1} | issue ratio | end ratio |\n", few, many);
+      fmt::print(
+          "| backend | operation | issue µs, {0} | issue µs, {1} | issue to end µs, {0} | issue to end µs, {1} | issue ratio | end ratio |\n",
+          few, many);
       fmt::print("|---|---|--:|--:|--:|--:|--:|--:|\n");
     }
     for (const medley::BackendInfo& one : context.backends()) {

@@ -1,4 +1,5 @@
-// Many small tensors all_reduced one by one, as a list, in a fuse scope and by automatic fusion, interleaved in one run.
+// Many small tensors all_reduced one by one, as a list, in a fuse scope and by automatic fusion, interleaved in one
+// run.
 //   medley run -n 8 --backends shm -- bench_fusion [--backend shm] [--tensors 1000] [--bytes 1024] [--mix] [--rounds 20] [--only list] [--message 65536 [--algorithm ring]]
 // Prints, on rank 0, the median time of each way and its ratio to one by one (async calls, then a wait for each).
 #include <fmt/format.h>
@@ -21,9 +22,9 @@ struct Arguments {
   std::int64_t bytes = 1024;
   bool mix = false;
   int rounds = 20;
-  std::string only;   ///< one way alone, for counting instructions
-  std::int64_t message = 0;   ///< also packed by hand, in messages of so many bytes,
-  std::string algorithm;      ///< by this algorithm
+  std::string only;          ///< one way alone, for counting instructions
+  std::int64_t message = 0;  ///< also packed by hand, in messages of so many bytes,
+  std::string algorithm;     ///< by this algorithm
 };
 
 Arguments parse(int argc, char** argv) {
@@ -54,13 +55,15 @@ std::vector<std::size_t> sizes_of(const Arguments& arguments) {
   std::mt19937 random(7);
   std::vector<std::size_t> counts;
   for (int i = 0; i < arguments.tensors; ++i) {
-    const std::int64_t bytes = arguments.mix ? std::int64_t{64} << (random() % 14) : arguments.bytes;   // 64 bytes to 512 KiB
+    // 64 bytes to 512 KiB
+    const std::int64_t bytes = arguments.mix ? std::int64_t{64} << (random() % 14) : arguments.bytes;
     counts.push_back(static_cast<std::size_t>(std::max<std::int64_t>(bytes / 4, 1)));
   }
   return counts;
 }
 
-/// Copies the tensors into messages, sums those and copies the results back: what fusion could reach with messages of this size.
+/// Copies the tensors into messages, sums those and copies the results back: what fusion could reach with messages of
+/// this size.
 class PackedByHand {
  public:
   PackedByHand(Comm& comm, std::vector<std::vector<float>>& tensors, const Options& options, const Arguments& arguments)
@@ -122,7 +125,8 @@ int main(int argc, char** argv) {
   std::vector<Way> ways = {{"one by one", [&] { each(world), wait_all(); }},
                            {"again", [&] { each(world), wait_all(); }},
                            {"list", [&] { world.all_reduce(list, sum, options).wait(); }},
-                           {"scope", [&] {
+                           {"scope",
+                            [&] {
                               {
                                 const Fuse scope(world);
                                 each(world);
@@ -135,7 +139,8 @@ int main(int argc, char** argv) {
   if (!arguments.only.empty()) std::erase_if(ways, [&](const Way& way) { return way.name != arguments.only; });
   for (int round = -2; round < arguments.rounds; ++round) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
-      Way& way = ways[(i + static_cast<std::size_t>(round + 2)) % ways.size()];   // each follows every other one in turn
+      // Each follows every other one in turn
+      Way& way = ways[(i + static_cast<std::size_t>(round + 2)) % ways.size()];
       world.barrier({.backend = arguments.backend});
       const auto begin = Clock::now();
       way.run();

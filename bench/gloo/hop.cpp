@@ -50,15 +50,13 @@ void run(int rank, const std::string& folder, int rounds) {
   medley::Context context(std::vector<std::string>{"gloo"});
   medley::Comm world = context.world();
   if (rank == 0)
-    std::printf("%10s %34s %34s\n", "bytes", "gloo alone: least, median µs",
-                "through Medley: least, median µs");
+    std::printf("%10s %34s %34s\n", "bytes", "gloo alone: least, median µs", "through Medley: least, median µs");
   for (std::size_t count = 1; count <= (1u << 20); count *= 16) {
     std::vector<float> values(count, 1.0f);
     const auto by_gloo = [&] {
       gloo::AllreduceOptions options(direct);
       options.setOutput(values.data(), count);
-      options.setReduceFunction(
-          static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::max<float>));
+      options.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::max<float>));
       gloo::allreduce(options);
     };
     const auto by_medley = [&] { world.all_reduce(values, medley::max); };

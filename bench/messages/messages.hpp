@@ -56,8 +56,7 @@ class Blocks {
   void check() const {
     for (const Message& message : messages_) {
       const auto wrong = [&](std::byte b) { return b != std::byte(pattern(1 - rank_, message.tag)); };
-      if (std::any_of(message.in.begin(), message.in.end(), wrong))
-        throw std::runtime_error("a message arrived wrong");
+      if (std::any_of(message.in.begin(), message.in.end(), wrong)) throw std::runtime_error("a message arrived wrong");
     }
   }
 
@@ -133,8 +132,8 @@ void report(Link& link, const std::string& backend, const std::string& version, 
         "%s\n  {\"op\": \"%s\", \"backend\": %s, \"bytes\": %zu, \"median_us\": %.4f, \"mad_us\": %.4f, "
         "\"p99_us\": %.4f, "
         "\"iterations\": %zu, \"batch\": %d}",
-        i ? "," : "", row.op.c_str(), quoted(backend).c_str(), row.bytes, row.us.median, row.us.mad,
-        row.us.p99, row.samples, row.batch);
+        i ? "," : "", row.op.c_str(), quoted(backend).c_str(), row.bytes, row.us.median, row.us.mad, row.us.p99,
+        row.samples, row.batch);
   }
   std::printf("\n]}\n");
   std::fflush(stdout);

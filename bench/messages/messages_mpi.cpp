@@ -1,7 +1,7 @@
 // Messages by bare MPI, one source for every MPI. Run by bench/messages/compare; alone:
 //   mpirun -n 2 messages_mpi_openmpi --seconds 0.1
-// With MESSAGES_NONBLOCKING=1, by nonblocking calls and MPI_Test, at the thread level that Medley asks for: the least that a library takes
-// which never blocks inside MPI.
+// With MESSAGES_NONBLOCKING=1, by nonblocking calls and MPI_Test, at the thread level that Medley asks for: the least
+// that a library takes which never blocks inside MPI.
 // The C API alone: MPI's old C++ classes do not compile without warnings.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -39,8 +39,7 @@ class MpiLink {
       MPI_Irecv(data.data(), static_cast<int>(data.size()), MPI_BYTE, 1 - rank_, tag, MPI_COMM_WORLD, &request);
       return test_until_complete(request);
     }
-    MPI_Recv(data.data(), static_cast<int>(data.size()), MPI_BYTE, 1 - rank_, tag, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    MPI_Recv(data.data(), static_cast<int>(data.size()), MPI_BYTE, 1 - rank_, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   void exchange(std::span<Message> messages) {
     requests_.resize(2 * messages.size());
@@ -83,8 +82,7 @@ int main(int argc, char** argv) {
     const medley::bench::Options options = medley::bench::parse_options(argc, argv);
     MpiLink link(nonblocking);
     const std::string version = library_version();
-    medley::bench::report(link, version.find("Open MPI") != std::string::npos ? "openmpi" : "mpich", version,
-                          options);
+    medley::bench::report(link, version.find("Open MPI") != std::string::npos ? "openmpi" : "mpich", version, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "messages_mpi: %s\n", error.what());
     MPI_Abort(MPI_COMM_WORLD, 1);

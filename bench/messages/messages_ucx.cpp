@@ -76,8 +76,7 @@ class UcxLink {
     return ucp_tag_send_nbx(endpoint_, data.data(), data.size(), static_cast<ucp_tag_t>(tag), &host_);
   }
   void* start_recv(std::span<std::byte> data, int tag) {
-    return ucp_tag_recv_nbx(worker_, data.data(), data.size(), static_cast<ucp_tag_t>(tag), ~ucp_tag_t{0},
-                            &host_);
+    return ucp_tag_recv_nbx(worker_, data.data(), data.size(), static_cast<ucp_tag_t>(tag), ~ucp_tag_t{0}, &host_);
   }
   void wait(void* request) {
     if (!UCS_PTR_IS_PTR(request)) return require(UCS_PTR_STATUS(request));

@@ -1,6 +1,7 @@
-// The three parts of a window of async messages, apart: posting receives whose messages are not there yet, sending, and waiting for
-// messages that have arrived. Run by bench/messages/instructions under callgrind, which counts the instructions of each part. With a
-// third argument, a number of seconds, it prints the median time of each part of windows that both ranks run back to back:
+// The three parts of a window of async messages, apart: posting receives whose messages are not there yet, sending, and
+// waiting for messages that have arrived. Run by bench/messages/instructions under callgrind, which counts the
+// instructions of each part. With a third argument, a number of seconds, it prints the median time of each part of
+// windows that both ranks run back to back:
 //   medley run -n 2 --backends shm -- window_phases shm FILE 0.3
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +21,7 @@ namespace {
 
 using namespace medley;
 
-constexpr int window = 8, rounds = 64;   // bench/messages/instructions divides by the rounds
+constexpr int window = 8, rounds = 64;  // bench/messages/instructions divides by the rounds
 using Block = std::array<std::byte, 24>;
 
 /// Where the two ranks meet: a page of a file, since a barrier of Medley would already receive.
@@ -28,7 +29,9 @@ class Meeting {
  public:
   explicit Meeting(const char* path) {
     const int file = open(path, O_RDWR | O_CREAT, 0600);
-    void* const page = file < 0 || ftruncate(file, 4096) != 0 ? MAP_FAILED : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const page = file < 0 || ftruncate(file, 4096) != 0
+                           ? MAP_FAILED
+                           : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (page == MAP_FAILED) throw Error(ErrorKind::system, std::string("cannot map ") + path);
     close(file);
     count_ = static_cast<std::atomic<int>*>(page);
@@ -53,14 +56,16 @@ struct Window {
 [[gnu::noinline]] void post_receives(Window& w) {
   for (int i = 0; i < window; ++i) {
     w.options.tag = i;
-    w.works.push_back(w.comm.recv(Buffer(w.in[static_cast<std::size_t>(i)].data(), 24, DType::u8), 1 - w.comm.rank(), w.options));
+    w.works.push_back(
+        w.comm.recv(Buffer(w.in[static_cast<std::size_t>(i)].data(), 24, DType::u8), 1 - w.comm.rank(), w.options));
   }
 }
 
 [[gnu::noinline]] void send_all(Window& w) {
   for (int i = 0; i < window; ++i) {
     w.options.tag = i;
-    w.works.push_back(w.comm.send(ConstBuffer(w.out[static_cast<std::size_t>(i)].data(), 24, DType::u8), 1 - w.comm.rank(), w.options));
+    w.works.push_back(w.comm.send(ConstBuffer(w.out[static_cast<std::size_t>(i)].data(), 24, DType::u8),
+                                  1 - w.comm.rank(), w.options));
   }
 }
 
@@ -89,7 +94,7 @@ void run(Window& w, Meeting& meeting, Options& blocking, int times) {
   for (int round = 0; round < times; ++round) {
     meeting.meet();
     send_blocking(w, blocking);
-    meeting.meet();   // its message has arrived, so the receive does not spin
+    meeting.meet();  // its message has arrived, so the receive does not spin
     receive_blocking(w, blocking);
   }
 }
@@ -106,7 +111,7 @@ void time_parts(Window& w, double seconds) {
   using clock = std::chrono::steady_clock;
   const auto ns = [](clock::duration d) { return std::chrono::duration<double, std::nano>(d).count(); };
   std::vector<double> posting, sending, waiting, whole;
-  const auto windows = static_cast<int>(seconds * 2e5);   // about 5 µs each; the same on both ranks
+  const auto windows = static_cast<int>(seconds * 2e5);  // about 5 µs each; the same on both ranks
   for (int i = 0; i < windows; ++i) {
     const auto begun = clock::now();
     post_receives(w);
@@ -120,14 +125,15 @@ void time_parts(Window& w, double seconds) {
     waiting.push_back(ns(ended - sent));
     whole.push_back(ns(ended - begun));
   }
-  std::printf("rank %d: 8 receives posted %.0f ns, 8 sends %.0f, waiting %.0f, the window %.0f\n", w.comm.rank(), median_ns(posting),
-              median_ns(sending), median_ns(waiting), median_ns(whole));
+  std::printf("rank %d: 8 receives posted %.0f ns, 8 sends %.0f, waiting %.0f, the window %.0f\n", w.comm.rank(),
+              median_ns(posting), median_ns(sending), median_ns(waiting), median_ns(whole));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3 && argc != 4) return std::fprintf(stderr, "usage: medley run -n 2 -- window_phases BACKEND FILE [SECONDS]\n"), 2;
+  if (argc != 3 && argc != 4)
+    return std::fprintf(stderr, "usage: medley run -n 2 -- window_phases BACKEND FILE [SECONDS]\n"), 2;
   Context context(std::vector<std::string>{argv[1]});
   Meeting meeting(argv[2]);
   Window w{.comm = context.world(), .options = {}};
@@ -136,7 +142,7 @@ int main(int argc, char** argv) {
   w.options.async = true;
   w.works.reserve(2 * window);
   if (argc == 4) return time_parts(w, std::atof(argv[3])), 0;
-  run(w, meeting, blocking, 8);   // memory is touched, symbols are bound
+  run(w, meeting, blocking, 8);  // memory is touched, symbols are bound
   measured(w, meeting, blocking);
   return 0;
 }

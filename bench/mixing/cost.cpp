@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int rounds = 41;   // separate and alternating, interleaved: noise affects both equally
+constexpr int rounds = 41;  // separate and alternating, interleaved: noise affects both equally
 
 /// The slowest rank's microseconds for `count` operations on each of the given backends, alternating.
 double timed(medley::Comm& world, std::vector<float>& data, const std::vector<std::string>& backends, int count) {
@@ -26,7 +26,7 @@ double timed(medley::Comm& world, std::vector<float>& data, const std::vector<st
   }
   std::vector<double> took{std::chrono::duration<double, std::micro>(Clock::now() - before).count()};
   world.all_reduce(took, medley::max, {.backend = backends.front()});
-  std::fill(data.begin(), data.end(), 1.0f);   // keeps the sums from growing without bound
+  std::fill(data.begin(), data.end(), 1.0f);  // keeps the sums from growing without bound
   return took[0] / count;
 }
 
@@ -45,7 +45,8 @@ void compare(medley::Comm& world, const std::string& a, const std::string& b, st
     apart.push_back(sum), mixed.push_back(both), ratios.push_back(both / sum);
   }
   if (world.rank() == 0) {
-    fmt::print("| {} + {} | {} | {:.2f} | {:.2f} | {:.3f} |\n", a, b, bytes, median(apart), median(mixed), median(ratios));
+    fmt::print("| {} + {} | {} | {:.2f} | {:.2f} | {:.3f} |\n", a, b, bytes, median(apart), median(mixed),
+               median(ratios));
     std::fflush(stdout);
   }
 }
@@ -60,7 +61,8 @@ int main() {
     for (const medley::BackendInfo& one : context.backends()) {
       if (one.available) backends.push_back(one.name);
     }
-    if (world.rank() == 0) fmt::print("| backends | bytes | apart µs | alternating µs | ratio |\n|---|--:|--:|--:|--:|\n");
+    if (world.rank() == 0)
+      fmt::print("| backends | bytes | apart µs | alternating µs | ratio |\n|---|--:|--:|--:|--:|\n");
     for (std::size_t i = 0; i < backends.size(); ++i) {
       for (std::size_t j = i + 1; j < backends.size(); ++j) {
         for (std::size_t bytes : {4u, 4096u, 65536u, 1u << 20}) compare(world, backends[i], backends[j], bytes);

@@ -47,8 +47,7 @@ class Exchange {
     const auto word = std::uint64_t{sequence_} << 32 | std::bit_cast<std::uint32_t>(value);
     words[rank_].sequence_and_value.store(word, std::memory_order_release);
     std::uint64_t theirs = 0;
-    while ((theirs = words[1 - rank_].sequence_and_value.load(std::memory_order_acquire)) >> 32 !=
-           sequence_) {
+    while ((theirs = words[1 - rank_].sequence_and_value.load(std::memory_order_acquire)) >> 32 != sequence_) {
     }
     return value + std::bit_cast<float>(static_cast<std::uint32_t>(theirs));
   }

@@ -1,5 +1,5 @@
-// The loop around the sample clock: warms up, dirties the buffers before every sample, stops when the time is
-// used. Used by the programs in this folder; `medley bench`, which interleaves routes, takes its samples with the same clock.
+// The loop around the sample clock: warms up, dirties the buffers before every sample, stops when the time is used.
+// Used by the programs in this folder; `medley bench`, which interleaves routes, takes its samples with the same clock.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct MeasureOptions {
   double seconds = 0.1;       ///< for one row, including dirtying
   int min_samples = 5;        ///< even when they take longer than `seconds`
   int max_samples = 100'000;  ///< bounds memory and time of very fast operations
-  int batch = 1;  ///< operations per sample, back to back; 0 chooses so that a sample lasts 20 µs
+  int batch = 1;              ///< operations per sample, back to back; 0 chooses so that a sample lasts 20 µs
 };
 
 struct Measured {
@@ -35,8 +35,7 @@ inline void dirty(std::span<float> buffer, float value) noexcept {
 /// Samples `operation` until the time is used; `prepare` runs untimed before each sample and rewrites
 /// the output, then the input. Collective: all decisions use values that every rank shares.
 template <class Prepare, class Operation>
-Measured measure(tune::SampleClock& clock, const MeasureOptions& options, Prepare&& prepare,
-                 Operation&& operation) {
+Measured measure(tune::SampleClock& clock, const MeasureOptions& options, Prepare&& prepare, Operation&& operation) {
   // First calls set up connections, map pages and probe; they get a tenth of the time, at least two
   // calls.
   std::vector<double> warm;

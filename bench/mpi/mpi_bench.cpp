@@ -60,56 +60,33 @@ struct Buffers {
 Buffers slices(Op op, std::size_t elements, const World& w, Buffers whole) {
   const std::size_t part = elements / static_cast<std::size_t>(w.ranks);
   switch (op) {
-    case Op::reduce_scatter:
-      return {whole.in.first(elements), whole.out.first(part)};
-    case Op::all_gather:
-      return {whole.in.first(part), whole.out.first(elements)};
-    case Op::broadcast:
-      return {{}, whole.out.first(elements)};
-    case Op::reduce:
-      return {whole.in.first(elements), whole.out.first(w.rank == 0 ? elements : 0)};
-    case Op::gather:
-      return {whole.in.first(part), whole.out.first(w.rank == 0 ? elements : 0)};
-    case Op::scatter:
-      return {whole.in.first(w.rank == 0 ? elements : 0), whole.out.first(part)};
-    case Op::barrier:
-      return {};
-    default:
-      return {whole.in.first(elements), whole.out.first(elements)};
+    case Op::reduce_scatter: return {whole.in.first(elements), whole.out.first(part)};
+    case Op::all_gather: return {whole.in.first(part), whole.out.first(elements)};
+    case Op::broadcast: return {{}, whole.out.first(elements)};
+    case Op::reduce: return {whole.in.first(elements), whole.out.first(w.rank == 0 ? elements : 0)};
+    case Op::gather: return {whole.in.first(part), whole.out.first(w.rank == 0 ? elements : 0)};
+    case Op::scatter: return {whole.in.first(w.rank == 0 ? elements : 0), whole.out.first(part)};
+    case Op::barrier: return {};
+    default: return {whole.in.first(elements), whole.out.first(elements)};
   }
 }
 
 void call(Op op, const Buffers& b, const World& w) {
   const int in = static_cast<int>(b.in.size()), out = static_cast<int>(b.out.size());
   switch (op) {
-    case Op::all_reduce:
-      MPI_Allreduce(b.in.data(), b.out.data(), in, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-      break;
+    case Op::all_reduce: MPI_Allreduce(b.in.data(), b.out.data(), in, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); break;
     case Op::reduce_scatter:
       MPI_Reduce_scatter_block(b.in.data(), b.out.data(), out, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       break;
-    case Op::all_gather:
-      MPI_Allgather(b.in.data(), in, MPI_FLOAT, b.out.data(), in, MPI_FLOAT, MPI_COMM_WORLD);
-      break;
+    case Op::all_gather: MPI_Allgather(b.in.data(), in, MPI_FLOAT, b.out.data(), in, MPI_FLOAT, MPI_COMM_WORLD); break;
     case Op::all_to_all:
-      MPI_Alltoall(b.in.data(), in / w.ranks, MPI_FLOAT, b.out.data(), out / w.ranks, MPI_FLOAT,
-                   MPI_COMM_WORLD);
+      MPI_Alltoall(b.in.data(), in / w.ranks, MPI_FLOAT, b.out.data(), out / w.ranks, MPI_FLOAT, MPI_COMM_WORLD);
       break;
-    case Op::broadcast:
-      MPI_Bcast(b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD);
-      break;
-    case Op::reduce:
-      MPI_Reduce(b.in.data(), b.out.data(), in, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD);
-      break;
-    case Op::gather:
-      MPI_Gather(b.in.data(), in, MPI_FLOAT, b.out.data(), in, MPI_FLOAT, 0, MPI_COMM_WORLD);
-      break;
-    case Op::scatter:
-      MPI_Scatter(b.in.data(), out, MPI_FLOAT, b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD);
-      break;
-    default:
-      MPI_Barrier(MPI_COMM_WORLD);
-      break;
+    case Op::broadcast: MPI_Bcast(b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
+    case Op::reduce: MPI_Reduce(b.in.data(), b.out.data(), in, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); break;
+    case Op::gather: MPI_Gather(b.in.data(), in, MPI_FLOAT, b.out.data(), in, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
+    case Op::scatter: MPI_Scatter(b.in.data(), out, MPI_FLOAT, b.out.data(), out, MPI_FLOAT, 0, MPI_COMM_WORLD); break;
+    default: MPI_Barrier(MPI_COMM_WORLD); break;
   }
 }
 
@@ -186,8 +163,8 @@ int main(int argc, char** argv) {
     const auto rows = measure_all(options, w, *clock);
     const std::string version = library_version();
     if (w.rank == 0) {
-      write_json(options.json, version.find("Open MPI") != std::string::npos ? "openmpi" : "mpich", version,
-                 w.ranks, rows);
+      write_json(options.json, version.find("Open MPI") != std::string::npos ? "openmpi" : "mpich", version, w.ranks,
+                 rows);
     }
   } catch (const std::exception& error) {
     if (w.rank == 0 || !dynamic_cast<const std::invalid_argument*>(&error)) {

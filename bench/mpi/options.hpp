@@ -29,26 +29,16 @@ struct Options {
 /// The operations measured with a bare MPI program, by the names of `medley bench`.
 inline const char* name_of(Op op) {
   switch (op) {
-    case Op::all_reduce:
-      return "all_reduce";
-    case Op::reduce_scatter:
-      return "reduce_scatter";
-    case Op::all_gather:
-      return "all_gather";
-    case Op::all_to_all:
-      return "all_to_all";
-    case Op::broadcast:
-      return "broadcast";
-    case Op::barrier:
-      return "barrier";
-    case Op::reduce:
-      return "reduce";
-    case Op::gather:
-      return "gather";
-    case Op::scatter:
-      return "scatter";
-    default:
-      throw std::invalid_argument("an operation that is not measured here");
+    case Op::all_reduce: return "all_reduce";
+    case Op::reduce_scatter: return "reduce_scatter";
+    case Op::all_gather: return "all_gather";
+    case Op::all_to_all: return "all_to_all";
+    case Op::broadcast: return "broadcast";
+    case Op::barrier: return "barrier";
+    case Op::reduce: return "reduce";
+    case Op::gather: return "gather";
+    case Op::scatter: return "scatter";
+    default: throw std::invalid_argument("an operation that is not measured here");
   }
 }
 
@@ -106,8 +96,7 @@ inline Options parse_options(int argc, char** argv) {
       options.sizes = parse_sizes(value);
     } else if (key == "--seconds") {
       options.measure.seconds = std::strtod(value.c_str(), nullptr);
-      if (!(options.measure.seconds > 0))
-        throw std::invalid_argument("--seconds: '" + value + "' is not a time");
+      if (!(options.measure.seconds > 0)) throw std::invalid_argument("--seconds: '" + value + "' is not a time");
     } else if (key == "--batch") {
       options.measure.batch = value == "auto" ? 0 : std::atoi(value.c_str());
       if (value != "auto" && options.measure.batch < 1) {

@@ -35,17 +35,16 @@ inline void write_row(std::FILE* file, const Row& row, const std::string& backen
                "\"dtype\": \"f32\", "
                "\"bytes\": %zu, \"median_us\": %.4f, \"mad_us\": %.4f, \"p99_us\": %.4f, \"algbw\": %.6f, "
                "\"busbw\": %.6f, \"iterations\": %zu, \"batch\": %d, \"late_us\": %.4f}",
-               name_of(row.op), quoted(backend).c_str(), row.bytes, summary.median, summary.mad, summary.p99,
-               algbw, algbw * tune::bus_factor(row.op, ranks), row.measured.samples_us.size(),
-               row.measured.batch, row.measured.late_us);
+               name_of(row.op), quoted(backend).c_str(), row.bytes, summary.median, summary.mad, summary.p99, algbw,
+               algbw * tune::bus_factor(row.op, ranks), row.measured.samples_us.size(), row.measured.batch,
+               row.measured.late_us);
 }
 
-inline void write_json(const std::string& path, const std::string& backend, const std::string& version,
-                       int ranks, const std::vector<Row>& rows) {
+inline void write_json(const std::string& path, const std::string& backend, const std::string& version, int ranks,
+                       const std::vector<Row>& rows) {
   std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
   if (!file) throw std::runtime_error("cannot write " + path);
-  std::fprintf(file, "{\"ranks\": %d, \"hosts\": 1, \"version\": %s, \"rows\": [", ranks,
-               quoted(version).c_str());
+  std::fprintf(file, "{\"ranks\": %d, \"hosts\": 1, \"version\": %s, \"rows\": [", ranks, quoted(version).c_str());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::fprintf(file, i ? ",\n  " : "\n  ");
     write_row(file, rows[i], backend, ranks);

@@ -1,5 +1,5 @@
-// A job that calls all_reduce for a while and checks every result, for slowed_link.sh: each rank prints the decisions about its routes as they
-// take effect, and rank 0 the time per operation. Arguments: bytes, seconds.
+// A job that calls all_reduce for a while and checks every result, for slowed_link.sh: each rank prints the decisions
+// about its routes as they take effect, and rank 0 the time per operation. Arguments: bytes, seconds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +11,7 @@
 
 namespace {
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -35,20 +33,22 @@ int main(int argc, char** argv) {
   for (bool over = false; !over; ++step) {
     const auto value = static_cast<float>(step % 1000);
     std::fill(in.begin(), in.end(), value + static_cast<float>(context.rank()));
-    in[0] = context.rank() == 0 && now() - begun > seconds ? 1 : 0;   // rank 0 ends the job
+    in[0] = context.rank() == 0 && now() - begun > seconds ? 1 : 0;  // rank 0 ends the job
     const double before = now();
     world.all_reduce(in, out, medley::sum);
     const double after = now();
     times.push_back(after - before);
     over = out[0] != 0;
-    const float expected = value * static_cast<float>(context.size()) + static_cast<float>(context.size() * (context.size() - 1) / 2);
+    const float expected =
+        value * static_cast<float>(context.size()) + static_cast<float>(context.size() * (context.size() - 1) / 2);
     for (std::size_t i = 1; i < elements; ++i) wrong += out[i] != expected;
     if (after - looked < 0.05 && !over) continue;
     looked = after;
     const std::vector<medley::RouteDecision> all = context.route_decisions();
     for (; decisions < all.size(); ++decisions) {
       const medley::RouteDecision& one = all[decisions];
-      fmt::print("{:.2f} rank {} {} #{} {} -> {}: {}\n", after, context.rank(), one.changed ? "changed" : "kept", one.sequence, one.from, one.to, one.reason);
+      fmt::print("{:.2f} rank {} {} #{} {} -> {}: {}\n", after, context.rank(), one.changed ? "changed" : "kept",
+                 one.sequence, one.from, one.to, one.reason);
     }
     if (context.rank() == 0 && after - shown >= 1) {
       std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());

@@ -9,10 +9,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <stdexcept>
-#include <string>
 #include <medley/medley.hpp>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace {

@@ -11,13 +11,11 @@
 namespace socket_backend {
 namespace {
 
+using medley::CommParams;
 using medley::Error;
 using medley::ErrorKind;
-using medley::CommParams;
 
-Error system_error(const std::string& what) {
-  return Error(ErrorKind::system, what + ": " + std::strerror(errno));
-}
+Error system_error(const std::string& what) { return Error(ErrorKind::system, what + ": " + std::strerror(errno)); }
 
 Socket new_socket() {
   Socket made(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -43,8 +41,7 @@ std::string listen_somewhere(const Socket& listener, int size) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socklen_t length = sizeof address.sun_family;
-  if (bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      listen(listener.fd(), size) != 0) {
+  if (bind(listener.fd(), reinterpret_cast<sockaddr*>(&address), length) != 0 || listen(listener.fd(), size) != 0) {
     throw system_error("cannot listen on a socket");
   }
   length = sizeof address;
@@ -58,15 +55,12 @@ Socket call(const CommParams& params, int rank) {
   sockaddr_un to{};
   std::memcpy(&to, address->data(), std::min(address->size(), sizeof to));
   Socket socket = new_socket();
-  while (connect(socket.fd(), reinterpret_cast<sockaddr*>(&to), static_cast<socklen_t>(address->size())) !=
-         0) {
-    if (errno != EAGAIN && errno != EINTR)
-      throw system_error("cannot connect to rank " + std::to_string(rank));
+  while (connect(socket.fd(), reinterpret_cast<sockaddr*>(&to), static_cast<socklen_t>(address->size())) != 0) {
+    if (errno != EAGAIN && errno != EINTR) throw system_error("cannot connect to rank " + std::to_string(rank));
     go_on(params, rank);  // its backlog is full
   }
   const std::int32_t own = params.rank;
-  if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own)
-    throw system_error("cannot greet a rank");
+  if (send(socket.fd(), &own, sizeof own, MSG_NOSIGNAL) != sizeof own) throw system_error("cannot greet a rank");
   return socket;
 }
 

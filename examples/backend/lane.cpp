@@ -20,8 +20,7 @@ std::int64_t bytes_of(const Call& call, std::int64_t count) {
 }
 
 Error lost(int rank) {
-  return Error(ErrorKind::rank_lost, "rank " + std::to_string(rank) + " closed its connection",
-               {.ranks = {rank}});
+  return Error(ErrorKind::rank_lost, "rank " + std::to_string(rank) + " closed its connection", {.ranks = {rank}});
 }
 
 }  // namespace
@@ -32,9 +31,7 @@ SendTransfer::SendTransfer(SocketLane& lane, const Call& call)
       header_{bytes_of(call, call.in_count), call.tag, 0},
       data_(static_cast<const std::byte*>(call.in)) {}
 
-Poll SendTransfer::poll() {
-  return done_ ? Poll::complete : Poll::waiting;
-}
+Poll SendTransfer::poll() { return done_ ? Poll::complete : Poll::waiting; }
 
 void SendTransfer::release() noexcept {
   std::erase(lane_.peers_[static_cast<std::size_t>(to_)].leaving, this);
@@ -81,9 +78,10 @@ void SocketLane::check() {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& peer = peers_[r];
     const bool sends = !peer.leaving.empty() && (peer.gone || peer.deaf);
-    const bool receives = peer.gone && (peer.into || std::any_of(posted_.begin(), posted_.end(), [r](const RecvTransfer* recv) {
-                                          return recv->from_ == static_cast<int>(r);
-                                        }));
+    const bool receives =
+        peer.gone && (peer.into || std::any_of(posted_.begin(), posted_.end(), [r](const RecvTransfer* recv) {
+                        return recv->from_ == static_cast<int>(r);
+                      }));
     if (sends || receives) throw lost(static_cast<int>(r));
   }
 }
@@ -101,9 +99,8 @@ medley::Transfer* SocketLane::start(const Call& call) {
     return send.release();
   }
   TransferRef<RecvTransfer> recv(new RecvTransfer(*this, call));
-  const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& message) {
-    return recv->matches(message.from, message.tag);
-  });
+  const auto early = std::find_if(early_.begin(), early_.end(),
+                                  [&](const Early& message) { return recv->matches(message.from, message.tag); });
   if (early == early_.end()) {
     posted_.push_back(recv.get());
     return recv.release();
@@ -154,10 +151,10 @@ void SocketLane::write_to(Peer& peer) {
   while (!peer.leaving.empty() && !peer.deaf) {
     SendTransfer& send = *peer.leaving.front();
     const std::size_t data_at = send.sent_ < sizeof(Header) ? 0 : send.sent_ - sizeof(Header);
-    iovec parts[] = {{reinterpret_cast<std::byte*>(&send.header_) + std::min(send.sent_, sizeof(Header)),
-                      sizeof(Header) - std::min(send.sent_, sizeof(Header))},
-                     {const_cast<std::byte*>(send.data_) + data_at,
-                      static_cast<std::size_t>(send.header_.bytes) - data_at}};
+    iovec parts[] = {
+        {reinterpret_cast<std::byte*>(&send.header_) + std::min(send.sent_, sizeof(Header)),
+         sizeof(Header) - std::min(send.sent_, sizeof(Header))},
+        {const_cast<std::byte*>(send.data_) + data_at, static_cast<std::size_t>(send.header_.bytes) - data_at}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
@@ -234,8 +231,7 @@ void SocketLane::read_from(int rank) {
     const bool header_was_open = peer.read < sizeof(Header);
     peer.read += static_cast<std::size_t>(now);
     if (header_was_open && peer.read == sizeof(Header)) choose_place(rank, peer);
-    if (peer.read >= sizeof(Header) &&
-        peer.read == sizeof(Header) + static_cast<std::size_t>(peer.header.bytes)) {
+    if (peer.read >= sizeof(Header) && peer.read == sizeof(Header) + static_cast<std::size_t>(peer.header.bytes)) {
       finish_message(peer);
     }
   }

@@ -43,9 +43,7 @@ class RecvTransfer final : public medley::Transfer {
  public:
   RecvTransfer(SocketLane& lane, const medley::Call& call);
   medley::Poll poll() override;
-  std::vector<int> awaited() const override {
-    return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_};
-  }
+  std::vector<int> awaited() const override { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }
   int source() const override { return from_; }
   std::int64_t received() const override { return arrived_; }
   void release() noexcept override;

@@ -14,28 +14,65 @@
 namespace medley {
 
 /// 16-bit floats as raw bits, for programs that have no such type of their own.
-struct f16 { std::uint16_t bits; };
-struct bf16 { std::uint16_t bits; };
+struct f16 {
+  std::uint16_t bits;
+};
+struct bf16 {
+  std::uint16_t bits;
+};
 
 /// The DType of a C++ type; specialise it for your own half-precision class.
-template <typename T> struct dtype_of;
-template <> struct dtype_of<double> { static constexpr DType value = DType::f64; };
-template <> struct dtype_of<float> { static constexpr DType value = DType::f32; };
-template <> struct dtype_of<f16> { static constexpr DType value = DType::f16; };
-template <> struct dtype_of<bf16> { static constexpr DType value = DType::bf16; };
-template <> struct dtype_of<std::int64_t> { static constexpr DType value = DType::i64; };
-template <> struct dtype_of<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct dtype_of<std::int16_t> { static constexpr DType value = DType::i16; };
-template <> struct dtype_of<std::int8_t> { static constexpr DType value = DType::i8; };
-template <> struct dtype_of<std::uint8_t> { static constexpr DType value = DType::u8; };
-template <> struct dtype_of<bool> { static constexpr DType value = DType::boolean; };
+template <typename T>
+struct dtype_of;
+template <>
+struct dtype_of<double> {
+  static constexpr DType value = DType::f64;
+};
+template <>
+struct dtype_of<float> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of<f16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of<bf16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct dtype_of<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of<std::int16_t> {
+  static constexpr DType value = DType::i16;
+};
+template <>
+struct dtype_of<std::int8_t> {
+  static constexpr DType value = DType::i8;
+};
+template <>
+struct dtype_of<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
+template <>
+struct dtype_of<bool> {
+  static constexpr DType value = DType::boolean;
+};
 
 template <typename T>
-concept Element = requires { dtype_of<std::remove_cv_t<T>>::value; };
+concept Element = requires {
+  dtype_of<std::remove_cv_t<T>>::value;
+};
 
 template <typename R>
-concept ElementRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-                       Element<std::ranges::range_value_t<R>>;
+concept ElementRange =
+    std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
 
 /// Memory that an operation only reads.
 struct ConstBuffer {
@@ -50,7 +87,8 @@ struct ConstBuffer {
       : data(where), count(elements), dtype(type), memory(kind), device(dev) {}
   template <ElementRange R>
   constexpr ConstBuffer(const R& range)  // NOLINT: meant to convert
-      : data(std::ranges::data(range)), count(static_cast<std::int64_t>(std::ranges::size(range))),
+      : data(std::ranges::data(range)),
+        count(static_cast<std::int64_t>(std::ranges::size(range))),
         dtype(dtype_of<std::ranges::range_value_t<R>>::value) {}
   constexpr std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(dtype)); }
 };
@@ -67,9 +105,10 @@ struct Buffer {
   constexpr Buffer(void* where, std::int64_t elements, DType type, Memory kind = Memory::host, int dev = 0)
       : data(where), count(elements), dtype(type), memory(kind), device(dev) {}
   template <ElementRange R>
-    requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
-  constexpr Buffer(R&& range)  // NOLINT: meant to convert
-      : data(std::ranges::data(range)), count(static_cast<std::int64_t>(std::ranges::size(range))),
+  requires(!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>) constexpr Buffer(
+      R&& range)  // NOLINT: meant to convert
+      : data(std::ranges::data(range)),
+        count(static_cast<std::int64_t>(std::ranges::size(range))),
         dtype(dtype_of<std::ranges::range_value_t<R>>::value) {}
   constexpr operator ConstBuffer() const { return {data, count, dtype, memory, device}; }
   constexpr std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(dtype)); }

@@ -20,8 +20,8 @@ namespace core {
 class CommState;
 }
 
-/// Elements per rank and the offset of each rank's part, for v-collectives. Without offsets the parts are contiguous. Both lists are
-/// copied when the operation is issued.
+/// Elements per rank and the offset of each rank's part, for v-collectives. Without offsets the parts are contiguous.
+/// Both lists are copied when the operation is issued.
 struct Parts {
   std::span<const std::int64_t> counts;
   std::span<const std::int64_t> offsets{};
@@ -31,7 +31,7 @@ struct Parts {
 struct Message {
   bool is_send = true;
   Buffer buffer;
-  int peer = 0;   ///< receiver of a send, sender of a receive
+  int peer = 0;  ///< receiver of a send, sender of a receive
   int tag = 0;
 };
 /// A send to rank `to`.
@@ -39,26 +39,27 @@ MEDLEY_API Message outgoing(ConstBuffer buffer, int to, int tag = 0);
 /// A receive from rank `from`, or any_source.
 MEDLEY_API Message incoming(Buffer buffer, int from, int tag = 0);
 
-/// On host memory every operation blocks unless Options::async is set. On CUDA memory it is ordered in Options::stream: over nccl the host
-/// does not wait for the device; over other backends it waits until the copy of the result is enqueued, unless async is set (Work::wait()).
-/// Counts: all_gather's output, reduce_scatter's input and both sides of all_to_all hold size() parts; so do gather's output and scatter's
-/// input on the root.
-/// In place: pass the same buffer twice (all_reduce, reduce, all_to_all), or pass as the small buffer the caller's own part
-/// of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is an error.
-/// Arguments that only the root uses (the output of reduce and gather, the input of scatter) are ignored on other ranks: pass {}.
-/// Buffers belong to the operation until it is complete. Threads may use different comms at the same time; one comm is used by one
-/// thread at a time, so that all ranks issue its collectives in one order.
+/// On host memory every operation blocks unless Options::async is set. On CUDA memory it is ordered in Options::stream:
+/// over nccl the host does not wait for the device; over other backends it waits until the copy of the result is
+/// enqueued, unless async is set (Work::wait()). Counts: all_gather's output, reduce_scatter's input and both sides of
+/// all_to_all hold size() parts; so do gather's output and scatter's input on the root.
+/// In place: pass the same buffer twice (all_reduce, reduce, all_to_all), or pass as the small buffer the caller's own
+/// part of the large one (gather, scatter, all_gather, reduce_scatter). Any other overlap is an error. Arguments that
+/// only the root uses (the output of reduce and gather, the input of scatter) are ignored on other ranks: pass {}.
+/// Buffers belong to the operation until it is complete. Threads may use different comms at the same time; one comm is
+/// used by one thread at a time, so that all ranks issue its collectives in one order.
 class MEDLEY_API Comm {
  public:
-  int rank() const noexcept;                  ///< of this process in the comm, from 0
-  int size() const noexcept;                  ///< number of ranks
-  const std::string& name() const noexcept;   ///< unique in the job; errors and traces use it
+  int rank() const noexcept;                 ///< of this process in the comm, from 0
+  int size() const noexcept;                 ///< number of ranks
+  const std::string& name() const noexcept;  ///< unique in the job; errors and traces use it
 
   // Sends and receives. Messages of one peer and tag match in the order in which they were issued.
-  /// Returns when the buffer may be used again: small messages are buffered, so that may be before the peer has called recv.
+  /// Returns when the buffer may be used again: small messages are buffered, so that may be before the peer has called
+  /// recv.
   Work send(const ConstBuffer& buffer, int to, const Options& options = {});
-  /// The buffer may be larger than the message, unless the comm has exact sizes (CommOptions::exact); a longer message is
-  /// Error(mismatch). With any_source it takes the first message with its tag; Work::source() gives the sender.
+  /// The buffer may be larger than the message, unless the comm has exact sizes (CommOptions::exact); a longer message
+  /// is Error(mismatch). With any_source it takes the first message with its tag; Work::source() gives the sender.
   Work recv(const Buffer& buffer, int from, const Options& options = {});
   /// A send and a receive that proceed together.
   Work sendrecv(const ConstBuffer& outgoing, int to, const Buffer& incoming, int from, const Options& options = {});
@@ -73,10 +74,14 @@ class MEDLEY_API Comm {
   Work broadcast(const Buffer& buffer, int root, const Options& options = {});
   /// The root's output gets the combination of all inputs.
   Work reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, int root, const Options& options = {});
-  Work reduce(const Buffer& inout, ReduceOp op, int root, const Options& options = {}) { return reduce(inout, inout, op, root, options); }
+  Work reduce(const Buffer& inout, ReduceOp op, int root, const Options& options = {}) {
+    return reduce(inout, inout, op, root, options);
+  }
   /// Every rank's output gets the combination of all inputs, with the same bits.
   Work all_reduce(const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options = {});
-  Work all_reduce(const Buffer& inout, ReduceOp op, const Options& options = {}) { return all_reduce(inout, inout, op, options); }
+  Work all_reduce(const Buffer& inout, ReduceOp op, const Options& options = {}) {
+    return all_reduce(inout, inout, op, options);
+  }
   /// The root's output gets every rank's input, in rank order.
   Work gather(const ConstBuffer& in, const Buffer& out, int root, const Options& options = {});
   /// Every rank's output gets every rank's input, in rank order.
@@ -89,10 +94,12 @@ class MEDLEY_API Comm {
   Work all_to_all(const ConstBuffer& in, const Buffer& out, const Options& options = {});
   /// Complete when all ranks have called it.
   Work barrier(const Options& options = {});
-  /// On CUDA memory the barrier is ordered after the work already in the stream on every rank, as operations on buffers are.
+  /// On CUDA memory the barrier is ordered after the work already in the stream on every rank, as operations on buffers
+  /// are.
   Work barrier(Memory memory, const Options& options = {});
 
-  // v-collectives: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every rank.
+  // v-collectives: parts of different sizes. all_gatherv and reduce_scatterv need the counts of all ranks on every
+  // rank.
   /// Part i of the root's output gets rank i's input; both must have the same count.
   Work gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, int root, const Options& options = {});
   /// Rank i's output gets part i of the root's input; both must have the same count.
@@ -100,20 +107,25 @@ class MEDLEY_API Comm {
   /// Part i of every rank's output gets rank i's input; both must have the same count.
   Work all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& out_parts, const Options& options = {});
   /// Rank i's output gets part i of the combination of all inputs; both must have the same count.
-  Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options = {});
+  Work reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op,
+                       const Options& options = {});
   /// Part j of rank i's output gets part i of rank j's input; both must have the same count.
-  Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options = {});
+  Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts,
+                   const Options& options = {});
 
-  // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one message for each
-  // type and reduction; how many is measured (docs/routing.md). All ranks pass lists of the same counts in the same order. No tensor
-  // may overlap another that is written. A list starts when no earlier operation conflicts with any of its tensors; its Work is complete
-  // when all are. Inside a fuse scope (medley/fuse.hpp) a list is issued
+  // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one
+  // message for each type and reduction; how many is measured (docs/routing.md). All ranks pass lists of the same
+  // counts in the same order. No tensor may overlap another that is written. A list starts when no earlier operation
+  // conflicts with any of its tensors; its Work is complete when all are. Inside a fuse scope (medley/fuse.hpp) a list
+  // is issued
   // at once, after what the scope has collected.
   Work broadcast(std::span<const Buffer> tensors, int root, const Options& options = {});
   Work all_reduce(std::span<const Buffer> tensors, ReduceOp op, const Options& options = {});
-  Work all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options = {});
+  Work all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op,
+                  const Options& options = {});
   Work all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> out, const Options& options = {});
-  Work reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options = {});
+  Work reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op,
+                      const Options& options = {});
 
   // New comms. All ranks of this comm call these together.
   /// Ranks of one color form a comm, ordered by (key, rank); a negative color gets an empty Comm.

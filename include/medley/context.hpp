@@ -21,66 +21,75 @@ namespace core {
 class ContextState;
 }
 
-/// Whether a progress thread of the context drives pending operations while the program is outside Medley. `automatic`: started
-/// once something needs it, such as CUDA buffers over a host backend, and not before, since it takes a core's time from the ranks.
+/// Whether a progress thread of the context drives pending operations while the program is outside Medley. `automatic`:
+/// started once something needs it, such as CUDA buffers over a host backend, and not before, since it takes a core's
+/// time from the ranks.
 enum class UseThread : std::uint8_t { automatic, never, always };
 
 /// Options of a context; empty fields come from the launcher's environment.
 struct ContextOptions {
-  std::vector<std::string> backends{};        ///< in order of preference; empty: MEDLEY_BACKENDS or all that work; {"auto"}: those that the table and the rules can choose
-  std::string rules{};                        ///< which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
-  std::string table{};                        ///< file of a measured route table; empty: MEDLEY_TABLE or the user's cached one
-  int rank = -1;                              ///< with size and store: this rank, set explicitly
-  int size = 0;                               ///< the number of ranks, where `rank` is set
-  std::shared_ptr<Store> store{};             ///< the rendezvous of this context's ranks; one rank needs none
-  int device = 0;                             ///< the CUDA device of this rank
-  bool hierarchical = false;                  ///< also combine two backends, such as shm+mpi, where several hosts have several ranks
-  std::chrono::nanoseconds deadline = std::chrono::minutes(10);   ///< for finding the ranks and connecting, and the default for operations
-  bool exact = false;                         ///< whether messages of the world have exact sizes, see CommOptions::exact
-  /// Whether routes are measured again in the running job and changed where another is clearly faster (docs/routing.md). If one rank
-  /// asks for it, by this or by MEDLEY_ONLINE=1, all do it.
+  /// In order of preference; empty: MEDLEY_BACKENDS or all that work; {"auto"}: those that the table and the rules can
+  /// choose
+  std::vector<std::string> backends{};
+  /// Which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
+  std::string rules{};
+  /// File of a measured route table; empty: MEDLEY_TABLE or the user's cached one
+  std::string table{};
+  int rank = -1;                   ///< with size and store: this rank, set explicitly
+  int size = 0;                    ///< the number of ranks, where `rank` is set
+  std::shared_ptr<Store> store{};  ///< the rendezvous of this context's ranks; one rank needs none
+  int device = 0;                  ///< the CUDA device of this rank
+  /// Also combine two backends, such as shm+mpi, where several hosts have several ranks
+  bool hierarchical = false;
+  /// For finding the ranks and connecting, and the default for operations
+  std::chrono::nanoseconds deadline = std::chrono::minutes(10);
+  /// Whether messages of the world have exact sizes, see CommOptions::exact
+  bool exact = false;
+  /// Whether routes are measured again in the running job and changed where another is clearly faster
+  /// (docs/routing.md). If one rank asks for it, by this or by MEDLEY_ONLINE=1, all do it.
   bool online = false;
-  UseThread progress_thread = UseThread::automatic;   ///< whether operations progress while the program is outside Medley
-  /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill the
-  /// other ranks so soon that nobody would see their errors (torchrun).
+  /// Whether operations progress while the program is outside Medley
+  UseThread progress_thread = UseThread::automatic;
+  /// Whether to print a lost rank on stderr at once, before the operations that need it fail: for launchers that kill
+  /// the other ranks so soon that nobody would see their errors (torchrun).
   bool announce_losses = false;
 };
 
 /// A backend as a context sees it.
 struct BackendInfo {
   std::string name;
-  std::string version;     ///< of the underlying library
+  std::string version;  ///< of the underlying library
   bool available = false;
-  std::string reason;      ///< why not
+  std::string reason;  ///< why not
 };
 
 /// The route table that a context uses where no rule matches.
 struct TableInfo {
-  std::string path{};      ///< empty: no table, the built-in order
+  std::string path{};  ///< empty: no table, the built-in order
   std::string hash{};
-  std::string note{};      ///< why there is none, or what may be unexpected about it; empty otherwise
+  std::string note{};  ///< why there is none, or what may be unexpected about it; empty otherwise
 };
 
-/// One rank's membership in a job. All ranks construct it together: it finds the others, agrees with them on backends, rules and the route
-/// table, and connects the world. Throws Error if that fails or exceeds the deadline.
+/// One rank's membership in a job. All ranks construct it together: it finds the others, agrees with them on backends,
+/// rules and the route table, and connects the world. Throws Error if that fails or exceeds the deadline.
 class MEDLEY_API Context {
  public:
   Context() : Context(ContextOptions{}) {}
   explicit Context(std::vector<std::string> backends) : Context(ContextOptions{.backends = std::move(backends)}) {}
   explicit Context(ContextOptions options);
-  ~Context();   ///< waits for no other rank; comms that outlive it refuse every call
+  ~Context();  ///< waits for no other rank; comms that outlive it refuse every call
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
 
-  Comm world() const;   ///< the comm of all ranks of the job
+  Comm world() const;  ///< the comm of all ranks of the job
   /// A comm of the listed world ranks, in that order. Only they call it; Comm::split and subset need every rank.
   /// The name is the same on all of them and unused in the job so far.
   Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
-  int rank() const noexcept;   ///< of this process in the world, from 0
-  int size() const noexcept;   ///< number of ranks of the world
+  int rank() const noexcept;  ///< of this process in the world, from 0
+  int size() const noexcept;  ///< number of ranks of the world
   /// Those that were named, otherwise all that some rank knows; `reason` says why one is not available.
   const std::vector<BackendInfo>& backends() const noexcept;
-  const TableInfo& table() const noexcept;   ///< the route table in use
+  const TableInfo& table() const noexcept;  ///< the route table in use
   /// With ContextOptions::online: the latest 256 decisions about routes, the oldest first.
   std::vector<RouteDecision> route_decisions() const;
   /// Drives all pending operations; for program loops that wait for something else. Blocking calls do so too.

@@ -27,10 +27,10 @@ MEDLEY_API const char* name(ErrorKind kind) noexcept;
 /// Where it failed; fields that do not apply stay empty.
 struct ErrorContext {
   std::optional<Op> op{};
-  std::string comm{};                      ///< the comm's name
+  std::string comm{};                       ///< the comm's name
   std::optional<std::uint64_t> sequence{};  ///< the operation's number on its comm
   std::string backend{};
-  std::vector<int> ranks{};                ///< the ranks awaited or at fault
+  std::vector<int> ranks{};  ///< the ranks awaited or at fault
 };
 
 /// Thrown by every Medley call that fails.

@@ -1,4 +1,5 @@
-// What lossy compression left out of a tensor so far, to be sent with its next values. One per tensor, held by the program.
+// What lossy compression left out of a tensor so far, to be sent with its next values. One per tensor, held by the
+// program.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@ namespace algorithms {
 class FeedbackAccess;
 }
 
-/// Passed to every all_reduce, reduce or reduce_scatter of one tensor (Options::feedback). Like a buffer it belongs to the operation
-/// until that is complete, and operations with the same object run in the order of issue. It takes 4 bytes for each element.
+/// Passed to every all_reduce, reduce or reduce_scatter of one tensor (Options::feedback). Like a buffer it belongs to
+/// the operation until that is complete, and operations with the same object run in the order of issue. It takes 4
+/// bytes for each element.
 class ErrorFeedback {
  public:
   ErrorFeedback() = default;
@@ -22,8 +24,8 @@ class ErrorFeedback {
 
   /// Elements of the tensor; 0 before the first operation.
   std::int64_t count() const noexcept { return count_; }
-  /// What is still to be sent of this rank's values; for checkpoints and statistics. Empty for a tensor in CUDA memory that is compressed
-  /// on the device: its residual is there too.
+  /// What is still to be sent of this rank's values; for checkpoints and statistics. Empty for a tensor in CUDA memory
+  /// that is compressed on the device: its residual is there too.
   std::span<float> residual() noexcept { return residual_; }
   /// The same for the part of the result that this rank computes and sends to the others; empty for reduce_scatter.
   std::span<float> result_residual() noexcept { return result_; }
@@ -39,7 +41,7 @@ class ErrorFeedback {
  private:
   friend class algorithms::FeedbackAccess;
   std::int64_t count_ = 0, result_count_ = 0;
-  std::vector<float> residual_, result_;   ///< made by the first operation that needs them
+  std::vector<float> residual_, result_;  ///< made by the first operation that needs them
   std::shared_ptr<float> on_device_, result_on_device_;
 };
 

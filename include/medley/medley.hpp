@@ -4,8 +4,8 @@
 #include <medley/buffer.hpp>
 #include <medley/comm.hpp>
 #include <medley/context.hpp>
-#include <medley/error_feedback.hpp>
 #include <medley/error.hpp>
+#include <medley/error_feedback.hpp>
 #include <medley/fuse.hpp>
 #include <medley/options.hpp>
 #include <medley/rules.hpp>

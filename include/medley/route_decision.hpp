@@ -11,10 +11,11 @@ namespace medley {
 struct RouteDecision {
   std::string comm{};
   Op op{};
-  std::int64_t from_bytes = 0, to_bytes = 0;   ///< sizes of the tensors it applies to, both inclusive
-  std::uint64_t sequence = 0;                  ///< the number of the comm's collective from which on it applies
-  bool changed = false;                        ///< false: `from` was kept and `to` is the route it was compared with last
-  std::string from{}, to{};                    ///< routes, such as "mpi/ring"
+  std::int64_t from_bytes = 0, to_bytes = 0;  ///< sizes of the tensors it applies to, both inclusive
+  std::uint64_t sequence = 0;                 ///< the number of the comm's collective from which on it applies
+  /// False: `from` was kept and `to` is the route it was compared with last
+  bool changed = false;
+  std::string from{}, to{};  ///< routes, such as "mpi/ring"
   std::string reason{};
 };
 

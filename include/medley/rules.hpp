@@ -17,16 +17,16 @@ namespace medley {
 /// A backend, and optionally one of its algorithms by name.
 struct Choice {
   std::string backend;
-  std::string algorithm{};   ///< empty: the backend's own choice; "+int8": compressed by that codec
+  std::string algorithm{};  ///< empty: the backend's own choice; "+int8": compressed by that codec
   bool operator==(const Choice&) const = default;
 };
 
-/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is that
-/// of the whole tensor (docs/routing.md); both ends are inclusive, and either may be left out. Sends and receives take the
-/// same route, set by `send`, `recv` or `p2p`. Rules with a size apply to them only on comms with exact sizes
-/// (CommOptions::exact): elsewhere a receive buffer may be larger than its message.
-/// BACKEND+CODEC compresses; auto+CODECS leaves the route to the table and allows it these codecs (docs/compression.md).
-/// gatherv, scatterv and all_to_allv are routed by the size of an earlier such call, which the ranks have agreed on.
+/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is
+/// that of the whole tensor (docs/routing.md); both ends are inclusive, and either may be left out. Sends and receives
+/// take the same route, set by `send`, `recv` or `p2p`. Rules with a size apply to them only on comms with exact sizes
+/// (CommOptions::exact): elsewhere a receive buffer may be larger than its message. BACKEND+CODEC compresses;
+/// auto+CODECS leaves the route to the table and allows it these codecs (docs/compression.md). gatherv, scatterv and
+/// all_to_allv are routed by the size of an earlier such call, which the ranks have agreed on.
 class MEDLEY_API Rules {
  public:
   Rules() = default;
@@ -34,7 +34,7 @@ class MEDLEY_API Rules {
   static Rules parse(std::string_view text);
 
   struct Rule {
-    std::optional<Op> op{};          ///< none: every operation
+    std::optional<Op> op{};  ///< none: every operation
     std::int64_t from = 0;
     std::int64_t to = INT64_MAX;
     std::optional<Memory> memory{};  ///< none: every kind

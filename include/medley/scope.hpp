@@ -8,7 +8,8 @@
 
 namespace medley {
 
-/// Operations that this thread issues during the scope's lifetime are recorded with its name. Scopes nest; the innermost counts.
+/// Operations that this thread issues during the scope's lifetime are recorded with its name. Scopes nest; the
+/// innermost counts.
 class MEDLEY_API Scope {
  public:
   explicit Scope(std::string_view name);

@@ -14,7 +14,8 @@ namespace medley {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// The deadline `duration` from now. A duration beyond the clock's range, such as nanoseconds::max(), gives one that never passes.
+/// The deadline `duration` from now. A duration beyond the clock's range, such as nanoseconds::max(), gives one that
+/// never passes.
 inline Deadline deadline_after(std::chrono::nanoseconds duration) {
   const Deadline now = std::chrono::steady_clock::now();
   return duration > Deadline::max() - now ? Deadline::max() : now + duration;

@@ -13,8 +13,22 @@ namespace medley {
 
 /// A kind of operation.
 enum class Op : std::uint8_t {
-  send, recv, broadcast, reduce, all_reduce, gather, all_gather, scatter, reduce_scatter, all_to_all, barrier,
-  gatherv, scatterv, all_gatherv, reduce_scatterv, all_to_allv,
+  send,
+  recv,
+  broadcast,
+  reduce,
+  all_reduce,
+  gather,
+  all_gather,
+  scatter,
+  reduce_scatter,
+  all_to_all,
+  barrier,
+  gatherv,
+  scatterv,
+  all_gatherv,
+  reduce_scatterv,
+  all_to_allv,
 };
 inline constexpr int op_count = 16;
 
@@ -40,9 +54,8 @@ inline constexpr int reduce_op_count = 8;
 /// Where a buffer is.
 enum class Memory : std::uint8_t { host, cuda };
 
-inline constexpr ReduceOp sum = ReduceOp::sum, avg = ReduceOp::avg, product = ReduceOp::product,
-                          min = ReduceOp::min, max = ReduceOp::max, band = ReduceOp::band,
-                          bor = ReduceOp::bor, bxor = ReduceOp::bxor;
+inline constexpr ReduceOp sum = ReduceOp::sum, avg = ReduceOp::avg, product = ReduceOp::product, min = ReduceOp::min,
+                          max = ReduceOp::max, band = ReduceOp::band, bor = ReduceOp::bor, bxor = ReduceOp::bxor;
 
 /// The spelling used on the command line, in tables and in messages, such as "all_reduce" or "bf16".
 MEDLEY_API std::string_view name(Op op) noexcept;
@@ -58,10 +71,16 @@ MEDLEY_API std::optional<ReduceOp> parse_reduce_op(std::string_view text) noexce
 /// Bytes of one element.
 constexpr std::size_t size_of(DType dtype) noexcept {
   switch (dtype) {
-    case DType::f64: case DType::i64: return 8;
-    case DType::f32: case DType::i32: return 4;
-    case DType::f16: case DType::bf16: case DType::i16: return 2;
-    case DType::i8: case DType::u8: case DType::boolean: return 1;
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::f16:
+    case DType::bf16:
+    case DType::i16: return 2;
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean: return 1;
   }
   return 0;
 }
@@ -70,7 +89,9 @@ constexpr std::size_t size_of(DType dtype) noexcept {
 constexpr bool reducible(DType dtype, ReduceOp op) noexcept {
   const bool floating = dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
   switch (op) {
-    case ReduceOp::band: case ReduceOp::bor: case ReduceOp::bxor: return !floating;
+    case ReduceOp::band:
+    case ReduceOp::bor:
+    case ReduceOp::bxor: return !floating;
     case ReduceOp::avg: return floating;
     default: return true;
   }

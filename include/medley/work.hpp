@@ -19,8 +19,8 @@ class Operation;
 /// Copies share one operation. Dropping the last copy does not cancel it; its buffers must outlive its completion.
 class MEDLEY_API Work {
  public:
-  Work() noexcept = default;                       ///< a completed one
-  explicit Work(core::Operation* operation) noexcept : operation_(operation) {}   ///< takes over one reference
+  Work() noexcept = default;                                                     ///< a completed one
+  explicit Work(core::Operation* operation) noexcept : operation_(operation) {}  ///< takes over one reference
   Work(const Work& other) noexcept;
   Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), source_(other.source_) {}
   Work& operator=(Work other) noexcept {
@@ -44,16 +44,17 @@ class MEDLEY_API Work {
   void wait_host();
   void wait_host(std::chrono::nanoseconds deadline);
 
-  /// On CUDA memory: makes this stream (cudaStream_t) wait for it, whichever stream it was issued in. The host waits at most
-  /// `at_most` until that is possible; returns whether it was. Throws its error. On host memory: wait_for().
+  /// On CUDA memory: makes this stream (cudaStream_t) wait for it, whichever stream it was issued in. The host waits at
+  /// most `at_most` until that is possible; returns whether it was. Throws its error. On host memory: wait_for().
   bool wait_in(void* stream, std::chrono::nanoseconds at_most);
 
-  /// Waits on the host for at most this long; returns whether it is complete. If not, the operation continues. Throws its error.
+  /// Waits on the host for at most this long; returns whether it is complete. If not, the operation continues. Throws
+  /// its error.
   bool wait_for(std::chrono::nanoseconds at_most);
 
-  /// Runs the callback on completion, with or without an error: at once if already complete, else on the thread that detects
-  /// completion, which may be the context's own or any inside a Medley call. No lock is held, so the callback may
-  /// issue operations; it must not throw, and should not take long.
+  /// Runs the callback on completion, with or without an error: at once if already complete, else on the thread that
+  /// detects completion, which may be the context's own or any inside a Medley call. No lock is held, so the callback
+  /// may issue operations; it must not throw, and should not take long.
   void on_complete(std::function<void()> callback);
 
   /// Whether it is complete; makes progress on pending operations, never blocks, throws the operation's error.

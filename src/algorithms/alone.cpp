@@ -12,8 +12,7 @@ void do_alone(const Call& call) {
   auto* out = static_cast<std::byte*>(call.out);
   switch (call.op) {
     case Op::barrier:
-    case Op::broadcast:
-      break;
+    case Op::broadcast: break;
     case Op::reduce:
     case Op::all_reduce:
     case Op::reduce_scatter:

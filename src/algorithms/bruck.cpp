@@ -19,8 +19,7 @@ Task bruck_all_gather(Job& job) {
     job.messages.send(block(0), now * part, job.peer(-have));
     co_await job.messages.all();
   }
-  for (int i = 0; i < n; ++i)
-    copy_bytes(job.out() + static_cast<std::size_t>(job.peer(i)) * part, block(i), part);
+  for (int i = 0; i < n; ++i) copy_bytes(job.out() + static_cast<std::size_t>(job.peer(i)) * part, block(i), part);
 }
 
 Task bruck_all_to_all(Job& job) {
@@ -29,10 +28,8 @@ Task bruck_all_to_all(Job& job) {
   const auto room = static_cast<std::size_t>(n) * part;
   const Scratch parts(room), leaving(room), arriving(room);
   const auto block = [&](int i) { return parts.data() + static_cast<std::size_t>(i) * part; };
-  for (int i = 0; i < n; ++i)
-    copy_bytes(block(i), job.in() + static_cast<std::size_t>(job.peer(i)) * part, part);
-  for (int distance = 1; distance < n;
-       distance *= 2) {  // block i must still travel i ranks further: bit by bit
+  for (int i = 0; i < n; ++i) copy_bytes(block(i), job.in() + static_cast<std::size_t>(job.peer(i)) * part, part);
+  for (int distance = 1; distance < n; distance *= 2) {  // block i must still travel i ranks further: bit by bit
     std::size_t packed = 0;
     for (int i = distance; i < n; ++i) {
       if (i & distance) copy_bytes(leaving.data() + part * packed++, block(i), part);
@@ -45,8 +42,7 @@ Task bruck_all_to_all(Job& job) {
       if (i & distance) copy_bytes(block(i), arriving.data() + part * packed++, part);
     }
   }
-  for (int i = 0; i < n; ++i)
-    copy_bytes(job.out() + static_cast<std::size_t>(job.peer(-i)) * part, block(i), part);
+  for (int i = 0; i < n; ++i) copy_bytes(job.out() + static_cast<std::size_t>(job.peer(-i)) * part, block(i), part);
 }
 
 }  // namespace medley::algorithms

@@ -1,5 +1,5 @@
-// The operations that a backend implements natively on every rank of a job. Queried once and agreed when a context is created, so
-// that no rank later calls a library's own collective where another rank fills it in.
+// The operations that a backend implements natively on every rank of a job. Queried once and agreed when a context is
+// created, so that no rank later calls a library's own collective where another rank fills it in.
 #pragma once
 
 #include <bitset>
@@ -33,17 +33,15 @@ class Capabilities {
 
  private:
   static constexpr std::size_t memory_kinds = 2;
-  static constexpr std::size_t memory_bits =
-      std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
+  static constexpr std::size_t memory_bits = std::size_t{op_count} * dtype_count * reduce_op_count * memory_kinds;
   static constexpr std::size_t order_bit = memory_bits + memory_kinds;
   static constexpr std::size_t trait_bits = order_bit + 1;
   static constexpr std::size_t index(Op op, DType dtype, ReduceOp reduce, Memory memory) {
-    const auto row =
-        (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
+    const auto row = (static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)) * reduce_op_count;
     return (row + static_cast<std::size_t>(reduce)) * memory_kinds + static_cast<std::size_t>(memory);
   }
   std::bitset<trait_bits + trait_count> bits_;
-  std::set<std::string> algorithms_;   ///< OPERATION/NAME
+  std::set<std::string> algorithms_;  ///< OPERATION/NAME
 };
 
 }  // namespace medley::core

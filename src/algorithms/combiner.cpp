@@ -8,12 +8,9 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr std::int64_t block =
-    2048;  // elements converted at a time: 8 KiB of f32 stay in the L1 cache
+constexpr std::int64_t block = 2048;  // elements converted at a time: 8 KiB of f32 stay in the L1 cache
 
-std::size_t size(std::int64_t count) {
-  return static_cast<std::size_t>(count);
-}
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
 
 }  // namespace
 
@@ -35,15 +32,13 @@ void Combiner::load(std::byte* wire, const std::byte* user, std::int64_t count) 
   }
 }
 
-void Combiner::combine(std::byte* into, const std::byte* first, const std::byte* second,
-                       std::int64_t count) const {
+void Combiner::combine(std::byte* into, const std::byte* first, const std::byte* second, std::int64_t count) const {
   if (count == 0) return;
   const void* sources[] = {first, second};
   of_wire_(into, sources, 2, size(count), 1, false);
 }
 
-void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* input,
-                   std::int64_t count) const {
+void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* input, std::int64_t count) const {
   if (!widens_) return combine(into, partial, input, count);
   float wide[block];
   for (std::int64_t i = 0; i < count; i += block) {
@@ -53,8 +48,7 @@ void Combiner::add(std::byte* into, const std::byte* partial, const std::byte* i
   }
 }
 
-void Combiner::finish_with(std::byte* out, const std::byte* partial, const std::byte* input,
-                           std::int64_t count) const {
+void Combiner::finish_with(std::byte* out, const std::byte* partial, const std::byte* input, std::int64_t count) const {
   if (count == 0) return;
   if (!widens_) {
     const void* sources[] = {partial, input};

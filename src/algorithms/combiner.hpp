@@ -26,8 +26,7 @@ class Combiner {
   /// wire = wire op user
   void add(std::byte* into, const std::byte* partial, const std::byte* input, std::int64_t count) const;
   /// user = (wire op user) / divisor, rounded: the last step.
-  void finish_with(std::byte* out, const std::byte* partial, const std::byte* input,
-                   std::int64_t count) const;
+  void finish_with(std::byte* out, const std::byte* partial, const std::byte* input, std::int64_t count) const;
   /// user = wire / divisor, rounded; may be in place where both types are the same.
   void finish(std::byte* out, const std::byte* partial, std::int64_t count) const;
   /// user = (sources[0] op sources[1] op …) / divisor, in that order, rounded once.

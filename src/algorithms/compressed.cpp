@@ -7,7 +7,7 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr std::int64_t chunks_per_poll = 4;   // about 50 µs of the engine's lock
+constexpr std::int64_t chunks_per_poll = 4;  // about 50 µs of the engine's lock
 
 /// An error of a frame, with the rank that sent it.
 [[noreturn]] void throw_from(const Error& error, int from) {
@@ -21,13 +21,15 @@ std::string why_not_compressed(const Call& call, std::string_view algorithm) {
   const std::string text = spec.text();
   if (std::string why = compress::why_unavailable(spec.kind); !why.empty()) return why;
   if (call.op == Op::barrier) return "a barrier has no data to compress";
-  if (!is_collective(call.op) && call.memory == Memory::cuda) return "sends and receives of CUDA memory cannot be compressed";
+  if (!is_collective(call.op) && call.memory == Memory::cuda)
+    return "sends and receives of CUDA memory cannot be compressed";
   const bool small_float = call.dtype == DType::f32 || call.dtype == DType::f16 || call.dtype == DType::bf16;
   if (spec.lossy() && !small_float) {
     return fmt::format("{} compresses f32, f16 and bf16, not {}; lz4 and zstd take every type", text, name(call.dtype));
   }
   if (spec.kind == compress::Kind::top_k && (!reduces(call.op) || !call.feedback)) {
-    return fmt::format("{} leaves most values out, so it needs a reduction with error feedback (Options::feedback)", text);
+    return fmt::format("{} leaves most values out, so it needs a reduction with error feedback (Options::feedback)",
+                       text);
   }
   return {};
 }
@@ -35,8 +37,10 @@ std::string why_not_compressed(const Call& call, std::string_view algorithm) {
 std::string why_not_compressed_in_streams(const Call& call, std::string_view algorithm) {
   if (std::string why = why_not_compressed(call, algorithm); !why.empty()) return why;
   const compress::Spec spec = compress::parse_spec(algorithm.substr(1));
-  if (!compresses_in_streams(call.op)) return "in streams all_reduce, reduce_scatter, all_gather and all_to_all are compressed; name a host backend, which stages it";
-  if (!block_codec(spec.kind)) return fmt::format("{} has no kernels; name a host backend, which stages it", spec.text());
+  if (!compresses_in_streams(call.op))
+    return "in streams all_reduce, reduce_scatter, all_gather and all_to_all are compressed; name a host backend, which stages it";
+  if (!block_codec(spec.kind))
+    return fmt::format("{} has no kernels; name a host backend, which stages it", spec.text());
   return {};
 }
 
@@ -58,7 +62,7 @@ void FeedbackAccess::prepare(const Call& call, int rank, int ranks) {
     throw Error(ErrorKind::invalid, fmt::format("error feedback is for reductions, not for {}", name(call.op)));
   }
   ErrorFeedback& feedback = *call.feedback;
-  std::int64_t count = call.in_count;   // of a v-collective the sum of the parts, which may lie anywhere in the buffer
+  std::int64_t count = call.in_count;  // of a v-collective the sum of the parts, which may lie anywhere in the buffer
   for (int r = 0; call.in_counts && r < ranks; ++r) count = std::max(count, call.in_offsets[r] + call.in_counts[r]);
   const bool sends_result = call.op == Op::all_reduce || call.op == Op::reduce;
   const std::int64_t own = sends_result ? Parts::even(call.in_count, ranks).count(rank) : 0;
@@ -67,13 +71,16 @@ void FeedbackAccess::prepare(const Call& call, int rank, int ranks) {
     feedback.result_count_ = own;
   }
   if (feedback.count_ == count && feedback.result_count_ == own) return;
-  throw Error(ErrorKind::invalid,
-              fmt::format("the error feedback belongs to a tensor of {} elements with {} of the result on this rank, but this call has {} "
-                          "and {}; use one ErrorFeedback per tensor and comm, or reset() it",
-                          feedback.count_, feedback.result_count_, count, own));
+  throw Error(
+      ErrorKind::invalid,
+      fmt::format(
+          "the error feedback belongs to a tensor of {} elements with {} of the result on this rank, but this call has {} "
+          "and {}; use one ErrorFeedback per tensor and comm, or reset() it",
+          feedback.count_, feedback.result_count_, count, own));
 }
 
-float* FeedbackAccess::values(const Job& job, std::int64_t count, std::vector<float>& on_host, std::shared_ptr<float>& on_device) {
+float* FeedbackAccess::values(const Job& job, std::int64_t count, std::vector<float>& on_host,
+                              std::shared_ptr<float>& on_device) {
   if (job.device) {
     if (!on_device) on_device = job.device->frames->zeros(count);
     return on_device.get();
@@ -96,7 +103,7 @@ Task FrameExchange::encode(const std::byte* elements, std::int64_t count, float*
   const DType dtype = job_.call.dtype;
   frame.memory = FrameMemory(job_, compress::most_frame_bytes(codec_, dtype, count));
   if (job_.device) {
-    frame.bytes = compress::most_frame_bytes(codec_, dtype, count);   // exactly: the device's codecs have fixed sizes
+    frame.bytes = compress::most_frame_bytes(codec_, dtype, count);  // exactly: the device's codecs have fixed sizes
     job_.device->frames->encode(codec_, dtype, count, frame.memory.data(), elements, residual);
     co_await job_.device->frames->done();
     compress::seal_frame(codec_, dtype, count, frame.span());
@@ -133,7 +140,7 @@ void FrameExchange::expect(IncomingFrame& frame, int from, std::int64_t count) {
 
 /// On a device, whose kernels expect them at equal distances, the frames are in one block.
 void FrameExchange::expect_from_all(std::vector<IncomingFrame>& frames, std::int64_t count) {
-  frames.resize(static_cast<std::size_t>(job_.size - 1));   // never moved: messages point into it
+  frames.resize(static_cast<std::size_t>(job_.size - 1));  // never moved: messages point into it
   const std::size_t stride = frame_stride(compress::most_frame_bytes(codec_, job_.call.dtype, count));
   if (job_.device && count > 0) frames.front().memory = FrameMemory(job_, stride * frames.size());
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -166,8 +173,11 @@ Task FrameExchange::arrive(std::vector<IncomingFrame>& frames) {
   for (IncomingFrame& frame : frames) {
     if (frame.count == 0 || codec_.fixed_size()) continue;
     co_await job_.messages.done(frame.ticket);
-    if (frame.bytes < compress::frame_header_bytes || frame.bytes > compress::most_frame_bytes(codec_, job_.call.dtype, frame.count)) {
-      throw_from(compress::Corrupt(fmt::format("a frame of {} values says that it has {} bytes", frame.count, frame.bytes)), frame.from);
+    if (frame.bytes < compress::frame_header_bytes ||
+        frame.bytes > compress::most_frame_bytes(codec_, job_.call.dtype, frame.count)) {
+      throw_from(
+          compress::Corrupt(fmt::format("a frame of {} values says that it has {} bytes", frame.count, frame.bytes)),
+          frame.from);
     }
     frame.memory = FrameMemory(job_, static_cast<std::size_t>(frame.bytes));
     frame.data = frame.memory.data();
@@ -217,13 +227,17 @@ void FrameExchange::copy(std::byte* to, const std::byte* from, std::size_t bytes
   else copy_bytes(to, from, bytes);
 }
 
-void FrameExchange::combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own, std::byte* elements,
-                                      OutgoingFrame* result, float* residual) {
-  for (const IncomingFrame& frame : arrived) reader(frame);   // checks it
+void FrameExchange::combine_on_device(const std::vector<IncomingFrame>& arrived, const std::byte* own,
+                                      std::byte* elements, OutgoingFrame* result, float* residual) {
+  for (const IncomingFrame& frame : arrived) reader(frame);  // checks it
   const std::int64_t count = arrived.front().count;
   DeviceReduction reduction{.first = {.dtype = job_.call.dtype, .count = count},
                             .stride = static_cast<std::int64_t>(frame_stride(arrived.front().bytes)),
-                            .own = own, .rank = job_.rank, .ranks = job_.size, .op = job_.call.reduce, .elements = elements};
+                            .own = own,
+                            .rank = job_.rank,
+                            .ranks = job_.size,
+                            .op = job_.call.reduce,
+                            .elements = elements};
   if (result) {
     result->bytes = compress::most_frame_bytes(codec_, job_.call.dtype, count);
     result->memory = FrameMemory(job_, static_cast<std::size_t>(result->bytes));
@@ -236,7 +250,7 @@ Task FrameExchange::settle() {
   co_await job_.messages.all();
   if (!job_.device) co_return;
   const DeviceFrames::Mark mark(*job_.device->frames);
-  job_.device->last = mark.event();   // from here on a stream may wait for the collective
+  job_.device->last = mark.event();  // from here on a stream may wait for the collective
   co_await until([&mark] { return mark.reached(); });
   job_.device->last = nullptr;
 }

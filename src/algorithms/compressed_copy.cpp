@@ -1,5 +1,6 @@
-// Compressed collectives without a reduction: every value is rounded once, by the codec's bound. Where several ranks receive the same data
-// (all_gather, broadcast) the rank that sent them decodes them too, so that all have the same bits.
+// Compressed collectives without a reduction: every value is rounded once, by the codec's bound. Where several ranks
+// receive the same data (all_gather, broadcast) the rank that sent them decodes them too, so that all have the same
+// bits.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/compressed.hpp"
 #include "algorithms/registry.hpp"
@@ -9,7 +10,8 @@ namespace {
 
 using Rounds = std::vector<std::vector<IncomingFrame>>;
 
-/// Expects every other rank's part. In the order in which it is sent, though for frames without a fixed size there is one round only.
+/// Expects every other rank's part. In the order in which it is sent, though for frames without a fixed size there is
+/// one round only.
 Rounds expect_parts(FrameExchange& exchange, Parts parts) {
   Rounds rounds(static_cast<std::size_t>(exchange.rounds(parts)));
   for (std::size_t k = 0; k < rounds.size(); ++k) exchange.expect_round(rounds[k], parts, static_cast<std::int64_t>(k));
@@ -17,7 +19,8 @@ Rounds expect_parts(FrameExchange& exchange, Parts parts) {
 }
 
 Task take_parts(FrameExchange& exchange, Parts parts, Rounds& rounds) {
-  for (std::size_t k = 0; k < rounds.size(); ++k) co_await exchange.take_round(rounds[k], parts, static_cast<std::int64_t>(k));
+  for (std::size_t k = 0; k < rounds.size(); ++k)
+    co_await exchange.take_round(rounds[k], parts, static_cast<std::int64_t>(k));
 }
 
 Task send_parts(FrameExchange& exchange, Parts parts) {
@@ -46,7 +49,7 @@ Task compressed_all_to_all(Job& job) {
   FrameExchange exchange(job);
   const Parts in = job.in_slices(), out = job.out_slices();
   Rounds arriving = expect_parts(exchange, out);
-  co_await send_parts(exchange, in);   // in place: nothing is written before everything is encoded
+  co_await send_parts(exchange, in);  // in place: nothing is written before everything is encoded
   exchange.copy(job.out(out.at(job.rank)), job.in(in.at(job.rank)), job.bytes(in.count(job.rank)));
   co_await take_parts(exchange, out, arriving);
   co_await exchange.settle();
@@ -119,7 +122,8 @@ Task compressed_broadcast(Job& job) {
   if (!exchange.codec().fixed_size()) {
     std::uint64_t length = own.bytes;
     co_await carry(&length, &length, sizeof length);
-    if (length < compress::frame_header_bytes || length > compress::most_frame_bytes(exchange.codec(), job.call.dtype, count)) {
+    if (length < compress::frame_header_bytes ||
+        length > compress::most_frame_bytes(exchange.codec(), job.call.dtype, count)) {
       throw compress::Corrupt("a frame has an impossible length");
     }
     arrived.bytes = length;

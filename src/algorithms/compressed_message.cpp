@@ -22,7 +22,7 @@ class CompressedMessage final : public Transfer {
       framed.out = frame_.data();
       framed.out_count = static_cast<std::int64_t>(bytes_);
     }
-    inner_ = lane.start(framed);   // now, so that messages of one peer and tag keep their order
+    inner_ = lane.start(framed);  // now, so that messages of one peer and tag keep their order
   }
   ~CompressedMessage() override = default;
   bool complete() const { return !inner_; }
@@ -62,7 +62,8 @@ class CompressedMessage final : public Transfer {
     const std::span<const std::byte> frame(frame_.data(), bytes);
     const std::int64_t count = compress::frame_values(frame);
     if (count > call_.out_count) {
-      throw Error(ErrorKind::mismatch, fmt::format("a message of {} elements does not fit a receive of {}", count, call_.out_count));
+      throw Error(ErrorKind::mismatch,
+                  fmt::format("a message of {} elements does not fit a receive of {}", count, call_.out_count));
     }
     const compress::FrameReader reader(codec_, call_.dtype, count, frame);
     auto* to = static_cast<std::byte*>(call_.out);
@@ -88,7 +89,7 @@ class CompressedMessage final : public Transfer {
 
 Transfer* start_compressed_message(Lane& lane, const Call& call) {
   auto message = std::make_unique<CompressedMessage>(lane, call);
-  return message->complete() ? nullptr : message.release();   // receives are never complete at once
+  return message->complete() ? nullptr : message.release();  // receives are never complete at once
 }
 
 }  // namespace medley::algorithms

@@ -1,7 +1,7 @@
-// Compressed reductions. Each rank owns a part: the others send it compressed, the owner decodes and combines all in rank order, in f32
-// for lossy codecs (the type itself for lossless ones). For all_reduce and reduce the result is compressed and sent on. With a bound e(x)
-// of the codec: |error| <= Σ over the other ranks of e(x_r), plus e(result) for all_reduce and reduce, plus the rounding of the
-// sum, (n-1)·u·Σ|x|. The owner's own values are never rounded.
+// Compressed reductions. Each rank owns a part: the others send it compressed, the owner decodes and combines all in
+// rank order, in f32 for lossy codecs (the type itself for lossless ones). For all_reduce and reduce the result is
+// compressed and sent on. With a bound e(x) of the codec: |error| <= Σ over the other ranks of e(x_r), plus e(result)
+// for all_reduce and reduce, plus the rounding of the sum, (n-1)·u·Σ|x|. The owner's own values are never rounded.
 #include <algorithm>
 #include <cstring>
 
@@ -12,12 +12,14 @@
 namespace medley::algorithms {
 namespace {
 
-/// A result is sent this many rounds after the parts that it combines: parts that are encoded meanwhile keep the link busy until those of the
-/// other ranks arrive. Part of the order in which the frames of a pair travel, so the same on all ranks.
+/// A result is sent this many rounds after the parts that it combines: parts that are encoded meanwhile keep the link
+/// busy until those of the other ranks arrive. Part of the order in which the frames of a pair travel, so the same on
+/// all ranks.
 constexpr std::int64_t result_lag = 2;
 
 std::size_t values_of(std::int64_t part, std::int64_t chunk) {
-  return static_cast<std::size_t>(std::min(std::int64_t{compress::chunk_values}, part - chunk * std::int64_t{compress::chunk_values}));
+  return static_cast<std::size_t>(
+      std::min(std::int64_t{compress::chunk_values}, part - chunk * std::int64_t{compress::chunk_values}));
 }
 
 /// The segments of this rank's part of all ranks, decoded and combined chunk by chunk.
@@ -38,7 +40,7 @@ class OwnedPart {
   /// Combines chunk number `index` of `count` values; the result stays valid until the next call.
   const std::byte* combine(std::int64_t index, std::size_t count) {
     std::vector<const void*> sources(static_cast<std::size_t>(job_.size));
-    std::size_t next = 0;   // the frames are in rank order, without this rank's
+    std::size_t next = 0;  // the frames are in rank order, without this rank's
     for (int r = 0; r < job_.size; ++r) {
       std::byte* const place = values_.data() + static_cast<std::size_t>(r) * chunk_bytes_;
       if (r == job_.rank) {
@@ -72,8 +74,8 @@ class OwnedPart {
 };
 
 /// The compressed result of one segment of this rank's part.
-Task reduce_segment(Job& job, FrameExchange& exchange, OwnedPart& owned, const std::vector<IncomingFrame>& arrived, std::int64_t part_at,
-                    Segment segment, OutgoingFrame& result) {
+Task reduce_segment(Job& job, FrameExchange& exchange, OwnedPart& owned, const std::vector<IncomingFrame>& arrived,
+                    std::int64_t part_at, Segment segment, OutgoingFrame& result) {
   const std::byte* const own = job.in(part_at + segment.at);
   if (job.device) {
     exchange.combine_on_device(arrived, own, nullptr, &result, FeedbackAccess::result(job, segment.at));
@@ -92,17 +94,21 @@ Task reduce_segment(Job& job, FrameExchange& exchange, OwnedPart& owned, const s
   result.bytes = writer.finish();
 }
 
-/// all_reduce, and reduce, whose results go to the root alone. In each round a rank sends the others their segments and, a little later, the
-/// result of its own one. Frames of a pair travel in the order of these steps, which is that of `expect` too. Every rank that takes results
-/// decodes its own as well, so that all get the same bits; a result is decoded where its input was encoded before, so it may be in place.
+/// all_reduce, and reduce, whose results go to the root alone. In each round a rank sends the others their segments
+/// and, a little later, the result of its own one. Frames of a pair travel in the order of these steps, which is that
+/// of `expect` too. Every rank that takes results decodes its own as well, so that all get the same bits; a result is
+/// decoded where its input was encoded before, so it may be in place.
 Task reduce_all_parts(Job& job, int root) {
   FrameExchange exchange(job);
   const Parts parts = Parts::even(job.call.in_count, job.size);
   const std::int64_t rounds = exchange.rounds(parts), part_at = parts.at(job.rank);
   const Segments own = exchange.segments(parts.count(job.rank));
   const bool takes = root < 0 || root == job.rank, at_once = exchange.codec().fixed_size();
-  std::vector<std::vector<IncomingFrame>> arrived(static_cast<std::size_t>(rounds)), results(static_cast<std::size_t>(rounds));
-  const auto expect_segments = [&](std::int64_t k) { exchange.expect_from_all(arrived[static_cast<std::size_t>(k)], own[k].count); };
+  std::vector<std::vector<IncomingFrame>> arrived(static_cast<std::size_t>(rounds)),
+      results(static_cast<std::size_t>(rounds));
+  const auto expect_segments = [&](std::int64_t k) {
+    exchange.expect_from_all(arrived[static_cast<std::size_t>(k)], own[k].count);
+  };
   const auto expect_results = [&](std::int64_t k) {
     if (takes) exchange.expect_round(results[static_cast<std::size_t>(k)], parts, k);
   };
@@ -133,7 +139,8 @@ Task reduce_all_parts(Job& job, int root) {
     }
     if (!at_once) expect_results(k);
   }
-  for (std::int64_t k = 0; takes && k < rounds; ++k) co_await exchange.take_round(results[static_cast<std::size_t>(k)], parts, k);
+  for (std::int64_t k = 0; takes && k < rounds; ++k)
+    co_await exchange.take_round(results[static_cast<std::size_t>(k)], parts, k);
   co_await exchange.settle();
 }
 
@@ -148,8 +155,10 @@ Task compressed_reduce_scatter(Job& job) {
   const Parts parts = job.in_slices();
   const Segments own = exchange.segments(parts.count(job.rank));
   std::vector<std::vector<IncomingFrame>> arrived(static_cast<std::size_t>(own.size()));
-  for (std::size_t k = 0; k < arrived.size(); ++k) exchange.expect_from_all(arrived[k], own[static_cast<std::int64_t>(k)].count);
-  for (std::int64_t k = 0; k < exchange.rounds(parts); ++k) co_await exchange.send_round(parts, k);   // in place: before anything is written
+  for (std::size_t k = 0; k < arrived.size(); ++k)
+    exchange.expect_from_all(arrived[k], own[static_cast<std::int64_t>(k)].count);
+  // In place: before anything is written
+  for (std::int64_t k = 0; k < exchange.rounds(parts); ++k) co_await exchange.send_round(parts, k);
   OwnedPart owned(job, exchange);
   const DType type = exchange.codec().work_type(job.call.dtype);
   for (std::int64_t k = 0; k < own.size(); ++k) {

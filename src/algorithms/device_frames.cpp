@@ -14,7 +14,9 @@ constexpr std::size_t frame_begin = line - compress::frame_header_bytes;
 constexpr std::size_t least_block = 4096;
 
 DeviceFrame device_frame(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame) {
-  return {.codec = *block_codec(codec.spec().kind), .dtype = dtype, .count = count,
+  return {.codec = *block_codec(codec.spec().kind),
+          .dtype = dtype,
+          .count = count,
           .chunks = const_cast<std::byte*>(frame) + compress::frame_header_bytes};
 }
 
@@ -32,21 +34,24 @@ std::optional<BlockCodec> block_codec(compress::Kind kind) {
 }
 
 bool DeviceFrames::has_kernels(const Device& device, const Call& call) {
-  return device.has_codecs() && compress::is_compressed(call.algorithm) && block_codec(compress::codec_of(call.algorithm).spec().kind);
+  return device.has_codecs() && compress::is_compressed(call.algorithm) &&
+         block_codec(compress::codec_of(call.algorithm).spec().kind);
 }
 
-void DeviceFrames::encode(const compress::Codec& codec, DType dtype, std::int64_t count, std::byte* frame, const void* elements,
-                          float* residual) {
+void DeviceFrames::encode(const compress::Codec& codec, DType dtype, std::int64_t count, std::byte* frame,
+                          const void* elements, float* residual) {
   ++launches_;
   device_->encode(device_frame(codec, dtype, count, frame), elements, residual, stream_);
 }
 
-void DeviceFrames::decode(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame, void* elements) {
+void DeviceFrames::decode(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame,
+                          void* elements) {
   ++launches_;
   device_->decode(device_frame(codec, dtype, count, frame), elements, stream_);
 }
 
-void DeviceFrames::combine(const compress::Codec& codec, DeviceReduction reduction, const std::byte* first_frame, std::byte* result_frame) {
+void DeviceFrames::combine(const compress::Codec& codec, DeviceReduction reduction, const std::byte* first_frame,
+                           std::byte* result_frame) {
   ++launches_;
   reduction.first = device_frame(codec, reduction.first.dtype, reduction.first.count, first_frame);
   if (result_frame) reduction.chunks = result_frame + compress::frame_header_bytes;
@@ -61,7 +66,8 @@ void DeviceFrames::copy(void* to, const void* from, std::size_t bytes) {
 
 PinnedBlock DeviceFrames::take(std::size_t bytes) {
   std::erase_if(retired_, [this](const Retired& block) { return reclaim(block); });
-  const std::size_t whole = std::bit_ceil(std::max(frame_begin + bytes, least_block));   // few sizes, so that the pool can reuse them
+  // Few sizes, so that the pool can reuse them
+  const std::size_t whole = std::bit_ceil(std::max(frame_begin + bytes, least_block));
   return {shared_from_this(), static_cast<std::byte*>(device_->pinned(whole)), whole};
 }
 

@@ -1,5 +1,6 @@
-// Compressed collectives on CUDA memory: kernels encode tensors into frames in pinned memory and decode them from there, so that only
-// compressed bytes cross the bus. One per staged lane, shared with what outlives it. Under the engine's lock; nothing here waits.
+// Compressed collectives on CUDA memory: kernels encode tensors into frames in pinned memory and decode them from
+// there, so that only compressed bytes cross the bus. One per staged lane, shared with what outlives it. Under the
+// engine's lock; nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +27,12 @@ class MEDLEY_API DeviceFrames : public std::enable_shared_from_this<DeviceFrames
   /// Whether the device has kernels for this compressed call. If not, the tensor is staged as it is.
   static bool has_kernels(const Device& device, const Call& call);
 
-  void encode(const compress::Codec& codec, DType dtype, std::int64_t count, std::byte* frame, const void* elements, float* residual);
+  void encode(const compress::Codec& codec, DType dtype, std::int64_t count, std::byte* frame, const void* elements,
+              float* residual);
   void decode(const compress::Codec& codec, DType dtype, std::int64_t count, const std::byte* frame, void* elements);
   /// `first.chunks` and `chunks` are filled in from the frames.
-  void combine(const compress::Codec& codec, DeviceReduction reduction, const std::byte* first_frame, std::byte* result_frame);
+  void combine(const compress::Codec& codec, DeviceReduction reduction, const std::byte* first_frame,
+               std::byte* result_frame);
   void copy(void* to, const void* from, std::size_t bytes);
   bool completed(void* event) { return device_->completed(event); }
 
@@ -42,7 +45,9 @@ class MEDLEY_API DeviceFrames : public std::enable_shared_from_this<DeviceFrames
   class Mark {
    public:
     explicit Mark(DeviceFrames& frames)
-        : frames_(frames.shared_from_this()), launches_(frames.launches_), event_(frames.device_->record(frames.stream_)) {}
+        : frames_(frames.shared_from_this()),
+          launches_(frames.launches_),
+          event_(frames.device_->record(frames.stream_)) {}
     Mark(Mark&& other) noexcept
         : frames_(std::move(other.frames_)), launches_(other.launches_), event_(std::exchange(other.event_, nullptr)) {}
     Mark& operator=(Mark&&) = delete;
@@ -80,8 +85,9 @@ class MEDLEY_API DeviceFrames : public std::enable_shared_from_this<DeviceFrames
   bool reclaim(const Retired& block) noexcept;
 
   std::shared_ptr<Device> device_;
-  void* stream_;                              ///< of kernels and copies of this lane
-  std::uint64_t launches_ = 0, done_ = 0;     ///< counted, so that a block is given back at once where nothing is running
+  void* stream_;  ///< of kernels and copies of this lane
+  /// Counted, so that a block is given back at once where nothing is running
+  std::uint64_t launches_ = 0, done_ = 0;
   std::vector<Retired> retired_;
 };
 
@@ -102,7 +108,7 @@ class PinnedBlock {
   ~PinnedBlock() {
     if (memory_) owner_->give_back(memory_, bytes_);
   }
-  std::byte* frame() const;   ///< null if it is empty
+  std::byte* frame() const;  ///< null if it is empty
 
  private:
   std::shared_ptr<DeviceFrames> owner_;
@@ -119,7 +125,7 @@ MEDLEY_API std::size_t frame_stride(std::size_t bytes);
 /// What a collective on CUDA memory has besides its call.
 struct DeviceWork {
   std::shared_ptr<DeviceFrames> frames{};
-  void* last = nullptr;   ///< the event that ends it, once nothing but the device's work is left
+  void* last = nullptr;  ///< the event that ends it, once nothing but the device's work is left
 };
 
 }  // namespace medley::algorithms

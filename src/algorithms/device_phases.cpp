@@ -38,19 +38,19 @@ void DevicePhases::prepare() {
 }
 
 void DevicePhases::start_after(Lane& lane) {
-  earlier_ = running_.list();   // launched, and perhaps still running
+  earlier_ = running_.list();  // launched, and perhaps still running
   dependencies_ = {.ready = ready_, .transfers = earlier_};
   part_.dependencies = &dependencies_;
   start_phase(lane);
 }
 
 Task DevicePhases::run() {
-  const bool phased = call_.op == Op::all_reduce || call_.op == Op::reduce_scatter || call_.op == Op::all_gather || call_.op == Op::broadcast ||
-                      call_.op == Op::all_to_all;
+  const bool phased = call_.op == Op::all_reduce || call_.op == Op::reduce_scatter || call_.op == Op::all_gather ||
+                      call_.op == Op::broadcast || call_.op == Op::all_to_all;
   if (!phased || call_.list) {
     co_await over_all();
   } else if (std::max(call_.in_count, call_.out_count) == 0) {
-    last_ = true;   // nothing to move, on all ranks alike
+    last_ = true;  // nothing to move, on all ranks alike
   } else {
     switch (call_.op) {
       case Op::all_reduce: co_await all_reduce(); break;
@@ -100,14 +100,17 @@ Task DevicePhases::all_reduce() {
   co_await inside(nullptr);
 }
 
-void DevicePhases::list_by_host(Op op, const std::byte* from, std::int64_t in_parts, std::byte* to, std::int64_t out_parts, std::int64_t part) {
+void DevicePhases::list_by_host(Op op, const std::byte* from, std::int64_t in_parts, std::byte* to,
+                                std::int64_t out_parts, std::int64_t part) {
   tensors_.clear();
-  for (int h = 0; h < hosts(); ++h) tensors_.push_back({from + bytes(h * in_parts * part), to + bytes(h * out_parts * part), part});
+  for (int h = 0; h < hosts(); ++h)
+    tensors_.push_back({from + bytes(h * in_parts * part), to + bytes(h * out_parts * part), part});
   list_.tensors = tensors_;
   phase(op, nullptr, hosts() * in_parts * part, nullptr, hosts() * out_parts * part).list = &list_;
 }
 
-/// For each host the parts of its ranks are reduced here, each by the rank with that local index; then with its counterparts.
+/// For each host the parts of its ranks are reduced here, each by the rank with that local index; then with its
+/// counterparts.
 Task DevicePhases::reduce_scatter() {
   const std::int64_t part = call_.out_count;
   std::byte* const reduced = scratch(part * hosts());
@@ -142,19 +145,21 @@ Task DevicePhases::broadcast() {
   }
   if (own_count() > 0) {
     const std::byte* own = root ? in(own_offset()) : out(own_offset());
-    phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0, at_root_host ? nullptr : out(own_offset()),
-          at_root_host ? 0 : own_count(), root_host);
+    phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0,
+          at_root_host ? nullptr : out(own_offset()), at_root_host ? 0 : own_count(), root_host);
     co_await between(lanes().inside.get());
   }
   if (at_root_host) {
-    phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count, root_place);
+    phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count,
+          root_place);
   } else {
     gather_slices_of(out(), count);
   }
   co_await inside(nullptr);
 }
 
-/// Inside the host, each rank collects what is for its local index on every host; then it sends each host its block, which arrives in order.
+/// Inside the host, each rank collects what is for its local index on every host; then it sends each host its block,
+/// which arrives in order.
 Task DevicePhases::all_to_all() {
   const std::int64_t part = call_.in_count / (hosts() * places()), whole = call_.in_count;
   std::byte* const met = scratch(whole);

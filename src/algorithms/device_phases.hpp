@@ -1,6 +1,6 @@
-// One collective of a hierarchical backend on CUDA memory, such as nccl+mpi. Phases that are stream-ordered (nccl) follow each other in
-// streams; a phase that the host stages follows when the host has seen the earlier ones complete, and holds up the next one. Created by
-// the lane. Nothing here waits for the device.
+// One collective of a hierarchical backend on CUDA memory, such as nccl+mpi. Phases that are stream-ordered (nccl)
+// follow each other in streams; a phase that the host stages follows when the host has seen the earlier ones complete,
+// and holds up the next one. Created by the lane. Nothing here waits for the device.
 #pragma once
 
 #include <medley/sdk/device.hpp>
@@ -52,20 +52,21 @@ class DevicePhases final : public PhasedTransfer {
     return over(*lanes().between, next);
   }
   /// One tensor for each host, as one call of the lane inside the host.
-  void list_by_host(Op op, const std::byte* from, std::int64_t in_parts, std::byte* to, std::int64_t out_parts, std::int64_t part);
+  void list_by_host(Op op, const std::byte* from, std::int64_t in_parts, std::byte* to, std::int64_t out_parts,
+                    std::int64_t part);
   void reduce_slices(std::int64_t count);
   void gather_slices_of(std::byte* whole, std::int64_t count);
 
   std::shared_ptr<Device> device_;
   void* stream_;
   std::vector<void*> scratch_;
-  void* ready_ = nullptr;                    ///< the event behind all dependencies and behind the scratch memory
-  Dependencies dependencies_;                ///< of the phases
-  std::vector<Transfer*> earlier_;           ///< phases that the next one follows in its stream
+  void* ready_ = nullptr;           ///< the event behind all dependencies and behind the scratch memory
+  Dependencies dependencies_;       ///< of the phases
+  std::vector<Transfer*> earlier_;  ///< phases that the next one follows in its stream
   std::vector<FusedTensor> tensors_;
   TensorList list_;
-  bool last_ = false;                        ///< the last phase has started
-  bool chained_ = false;                     ///< the lane's stream waits for the phases
+  bool last_ = false;     ///< the last phase has started
+  bool chained_ = false;  ///< the lane's stream waits for the phases
   Task task_;
 };
 

@@ -13,8 +13,9 @@
 
 namespace medley::algorithms {
 
-/// A collective made of messages. Its coroutine owns the scratch memory that they use. It is shared with the messages that the
-/// backend could not cancel when the lane was aborted, and destroyed with the last of them, which may be after its lane.
+/// A collective made of messages. Its coroutine owns the scratch memory that they use. It is shared with the messages
+/// that the backend could not cancel when the lane was aborted, and destroyed with the last of them, which may be after
+/// its lane.
 class FilledTransfer final : public Transfer {
  public:
   static FilledTransfer* make(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence,
@@ -24,7 +25,8 @@ class FilledTransfer final : public Transfer {
     transfer->self_ = std::move(made);
     return transfer;
   }
-  FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames)
+  FilledTransfer(FilledLane& lane, const Call& call, const Algorithm& algorithm, std::uint64_t sequence,
+                 std::shared_ptr<DeviceFrames> frames)
       : lane_(lane),
         call_(call),
         sequence_(sequence),
@@ -32,7 +34,7 @@ class FilledTransfer final : public Transfer {
         messages_(*lane.inner_, call_, lane.tag_of(sequence)),
         job_{call_, lane.rank_, lane.size_, messages_, device_.frames ? &device_ : nullptr},
         task_(run(algorithm)) {}
-  ~FilledTransfer() override = default;   // uses no lane
+  ~FilledTransfer() override = default;  // uses no lane
 
   Poll poll() override {
     const Poll seen = step();
@@ -68,7 +70,8 @@ class FilledTransfer final : public Transfer {
   Task run(const Algorithm& algorithm) {
     co_await until([this] { return lane_.may_run(sequence_); });
     // Polled: a stream that waited for the tensor would delay other collectives.
-    if (device_.frames && call_.dependencies) co_await until([this] { return device_.frames->completed(call_.dependencies->ready); });
+    if (device_.frames && call_.dependencies)
+      co_await until([this] { return device_.frames->completed(call_.dependencies->ready); });
     co_await algorithm.run(job_);
   }
 
@@ -79,17 +82,20 @@ class FilledTransfer final : public Transfer {
   Messages messages_;
   Job job_;
   Task task_;
-  std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer
+  std::shared_ptr<const void> memory_;  ///< what the call points to, for an abandoned transfer
   std::shared_ptr<FilledTransfer> self_;
 };
 
 void FilledLane::check_compression(const Call& call, Memory memory) const {
   const bool in_streams = memory != Memory::host && inner_->in_streams();
-  const std::string why = in_streams ? why_not_compressed_in_streams(call, call.algorithm)
-                          : memory != Memory::host ? fmt::format("{} carries CUDA memory itself; name a host backend, which stages it", backend_)
-                                                   : why_not_compressed(call, call.algorithm);
+  const std::string why =
+      in_streams ? why_not_compressed_in_streams(call, call.algorithm)
+      : memory != Memory::host
+          ? fmt::format("{} carries CUDA memory itself; name a host backend, which stages it", backend_)
+          : why_not_compressed(call, call.algorithm);
   if (why.empty()) return;
-  throw Error(ErrorKind::invalid, fmt::format("{} over {} cannot be compressed: {}", name(call.op), backend_, why), {.backend = backend_});
+  throw Error(ErrorKind::invalid, fmt::format("{} over {} cannot be compressed: {}", name(call.op), backend_, why),
+              {.backend = backend_});
 }
 
 void FilledLane::check_algorithm(const Call& call, Memory memory) const {
@@ -104,28 +110,30 @@ void FilledLane::check_algorithm(const Call& call, Memory memory) const {
   known.insert(known.end(), own.begin(), own.end());
   if (filled) std::ranges::copy(names(call.op), std::back_inserter(known));
   throw Error(ErrorKind::invalid,
-              fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_,
-                          call.algorithm, fmt::join(known, ", ")),
+              fmt::format("{} over {} has no algorithm \"{}\"; it has {}", name(call.op), backend_, call.algorithm,
+                          fmt::join(known, ", ")),
               {.backend = backend_});
 }
 
 const Algorithm& FilledLane::algorithm_of(const Call& call) const {
   if (call.memory != Memory::host) {
     throw Error(ErrorKind::unavailable,
-                fmt::format("{} of {} memory is not native to {}, and only host memory is filled in",
-                            name(call.op), name(call.memory), backend_));
+                fmt::format("{} of {} memory is not native to {}, and only host memory is filled in", name(call.op),
+                            name(call.memory), backend_));
   }
   const Algorithm* named = find(call.op, call.algorithm);
   return named ? *named : choose(call, size_);
 }
 
 Transfer* FilledLane::start_named(const Call& message) {
-  return compress::is_compressed(message.algorithm) ? start_compressed_message(*inner_, message) : inner_->start(message);
+  return compress::is_compressed(message.algorithm) ? start_compressed_message(*inner_, message)
+                                                    : inner_->start(message);
 }
 
 Transfer* FilledLane::start_collective(const Call& call) {
   const std::uint64_t sequence = collectives_++;
-  const bool natively = call.algorithm.empty() ? is_native(call) : !find(call.op, call.algorithm);   // checked when it was issued
+  // Checked when it was issued
+  const bool natively = call.algorithm.empty() ? is_native(call) : !find(call.op, call.algorithm);
   if (natively) return inner_->start(call);
   if (size_ == 1) {
     do_alone(call);
@@ -135,15 +143,16 @@ Transfer* FilledLane::start_collective(const Call& call) {
 }
 
 Transfer* FilledLane::start_on_device(Call call, std::shared_ptr<DeviceFrames> frames) {
-  call.memory = Memory::host;   // its messages carry pinned memory
+  call.memory = Memory::host;  // its messages carry pinned memory
   call.stream = nullptr;
   return start_filled(call, collectives_++, std::move(frames));
 }
 
 Transfer* FilledLane::start_filled(const Call& call, std::uint64_t sequence, std::shared_ptr<DeviceFrames> frames) {
-  TransferRef<FilledTransfer> transfer(FilledTransfer::make(*this, call, algorithm_of(call), sequence, std::move(frames)));
+  TransferRef<FilledTransfer> transfer(
+      FilledTransfer::make(*this, call, algorithm_of(call), sequence, std::move(frames)));
   running_.emplace(sequence, transfer.get());
-  return first_poll(std::move(transfer));   // the first messages start at once
+  return first_poll(std::move(transfer));  // the first messages start at once
 }
 
 bool FilledLane::may_run(std::uint64_t sequence) const {

@@ -17,18 +17,24 @@ struct Algorithm;
 class DeviceFrames;
 class FilledTransfer;
 
-/// The internal tags for filled-in collectives; the rest belong to exchanges of sizes and times (engine/internal_tags.hpp).
+/// The internal tags for filled-in collectives; the rest belong to exchanges of sizes and times
+/// (engine/internal_tags.hpp).
 inline constexpr int collective_tags = internal_tags - 8;
 
-/// Which half of them a lane uses. A private lane of a backend made of two carries its own collectives and messages of the comm's: two
-/// ranks may start them in different orders, so they must differ in their tags.
+/// Which half of them a lane uses. A private lane of a backend made of two carries its own collectives and messages of
+/// the comm's: two ranks may start them in different orders, so they must differ in their tags.
 enum class TagHalf { of_comm, of_private_lane };
 
 class MEDLEY_API FilledLane final : public Lane {
  public:
-  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend, int rank, int size,
-             TagHalf half = TagHalf::of_comm)
-      : inner_(std::move(inner)), capabilities_(capabilities), backend_(std::move(backend)), rank_(rank), size_(size), half_(half) {}
+  FilledLane(std::unique_ptr<Lane> inner, const core::Capabilities& capabilities, std::string backend, int rank,
+             int size, TagHalf half = TagHalf::of_comm)
+      : inner_(std::move(inner)),
+        capabilities_(capabilities),
+        backend_(std::move(backend)),
+        rank_(rank),
+        size_(size),
+        half_(half) {}
 
   /// Throws Error(invalid) when the call names an algorithm that this lane does not have for it.
   /// `memory`: where the algorithm would run, which is host memory for a staged call.
@@ -44,7 +50,9 @@ class MEDLEY_API FilledLane final : public Lane {
     if (call.op != Op::send && call.op != Op::recv) return start_collective(call);
     return call.algorithm.empty() ? inner_->start(call) : start_named(call);
   }
-  bool send_now(int to, int tag, const void* data, std::size_t bytes) override { return inner_->send_now(to, tag, data, bytes); }
+  bool send_now(int to, int tag, const void* data, std::size_t bytes) override {
+    return inner_->send_now(to, tag, data, bytes);
+  }
   /// A compressed collective on CUDA memory, for which the device has kernels.
   Transfer* start_on_device(Call call, std::shared_ptr<DeviceFrames> frames);
   void progress() override { inner_->progress(); }
@@ -83,9 +91,9 @@ class MEDLEY_API FilledLane final : public Lane {
   static constexpr std::uint64_t tags_ = collective_tags / 2;
   int rank_, size_;
   TagHalf half_;
-  std::uint64_t collectives_ = 0;         ///< started so far, the same on all ranks
-  std::map<std::uint64_t, FilledTransfer*> running_;   ///< by number
-  Orphans orphans_;                       ///< messages of failed collectives, which own their memory
+  std::uint64_t collectives_ = 0;                     ///< started so far, the same on all ranks
+  std::map<std::uint64_t, FilledTransfer*> running_;  ///< by number
+  Orphans orphans_;                                   ///< messages of failed collectives, which own their memory
 };
 
 }  // namespace medley::algorithms

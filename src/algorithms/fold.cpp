@@ -2,8 +2,7 @@
 
 namespace medley::algorithms {
 
-Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
-                   std::int64_t count) {
+Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial, std::int64_t count) {
   if (!fold.paired(job.rank)) co_return;
   const std::size_t bytes = job.bytes(count);  // inputs travel in the user's type: nothing was rounded yet
   if (!fold.survives(job.rank)) {

@@ -12,8 +12,7 @@ struct Fold {
   int power;  ///< the largest power of two that is at most n: the number of survivors
   int pairs;  ///< ranks 0 to 2·pairs-1 pair up, the odd one survives
 
-  explicit Fold(int n)
-      : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(n)))), pairs(n - power) {}
+  explicit Fold(int n) : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(n)))), pairs(n - power) {}
   bool paired(int rank) const { return rank < 2 * pairs; }
   bool survives(int rank) const { return !paired(rank) || rank % 2 == 1; }
   /// A survivor's index among the survivors, and back.
@@ -24,8 +23,7 @@ struct Fold {
 };
 
 /// Combines the input of a pair's other rank into the survivor's `partial` (wire type, loaded already).
-Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
-                   std::int64_t count);
+Task fold_in(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial, std::int64_t count);
 
 /// Sends the finished output back to the pair's other rank.
 Task fold_out(Job& job, const Fold& fold, std::byte* out, std::size_t bytes);

@@ -11,8 +11,7 @@ namespace {
 
 void combine_in_order(const Job& job, const std::byte* inputs, std::int64_t count) {
   std::vector<const std::byte*> sources;
-  for (int r = 0; r < job.size; ++r)
-    sources.push_back(inputs + static_cast<std::size_t>(r) * job.bytes(count));
+  for (int r = 0; r < job.size; ++r) sources.push_back(inputs + static_cast<std::size_t>(r) * job.bytes(count));
   job.combiner().finish_all(job.out(), sources.data(), job.size, count);
 }
 

@@ -7,8 +7,12 @@
 
 namespace medley::algorithms {
 
-HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts, DevicePart on_device)
-    : inside_(inside), between_(between), hosts_(std::move(hosts)), on_device_(std::move(on_device)),
+HierarchicalBackend::HierarchicalBackend(Half inside, Half between, std::vector<std::string> hosts,
+                                         DevicePart on_device)
+    : inside_(inside),
+      between_(between),
+      hosts_(std::move(hosts)),
+      on_device_(std::move(on_device)),
       name_(fmt::format("{}+{}", inside.backend->name(), between.backend->name())),
       event_count_(policy_of_both(inside, between)) {}
 
@@ -21,7 +25,9 @@ bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
 
 /// 0 unless the ranks form equal contiguous blocks, one for each host.
 int HierarchicalBackend::ranks_per_host(const std::vector<int>& world_ranks) const {
-  const auto host = [&](std::size_t i) -> const std::string& { return hosts_[static_cast<std::size_t>(world_ranks[i])]; };
+  const auto host = [&](std::size_t i) -> const std::string& {
+    return hosts_[static_cast<std::size_t>(world_ranks[i])];
+  };
   std::size_t block = 1;
   while (block < world_ranks.size() && host(block) == host(0)) ++block;
   if (block < 2 || block == world_ranks.size() || world_ranks.size() % block != 0) return 0;
@@ -43,11 +49,18 @@ std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) co
   return between_.backend->refuses(world_ranks);
 }
 
-std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const Part& part, Lane** on_host) const {
-  CommParams params{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name), .rank = (whole.rank - part.first) / part.step,
-                   .size = part.count, .world_ranks = {}, .store = std::make_shared<PrefixStore>(whole.store, part.name + "/"),
-                   .deadline = whole.deadline, .progress = whole.progress, .gather = whole.gather};
-  for (int i = 0; i < part.count; ++i) params.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
+std::unique_ptr<Lane> HierarchicalBackend::connect_part(const Half& half, const CommParams& whole, const Part& part,
+                                                        Lane** on_host) const {
+  CommParams params{.name = fmt::format("{}/{}/{}", whole.name, name_, part.name),
+                    .rank = (whole.rank - part.first) / part.step,
+                    .size = part.count,
+                    .world_ranks = {},
+                    .store = std::make_shared<PrefixStore>(whole.store, part.name + "/"),
+                    .deadline = whole.deadline,
+                    .progress = whole.progress,
+                    .gather = whole.gather};
+  for (int i = 0; i < part.count; ++i)
+    params.world_ranks.push_back(whole.world_ranks[static_cast<std::size_t>(part.first + i * part.step)]);
   return connect_half(half, params, on_device_, on_host);
 }
 
@@ -56,7 +69,8 @@ std::unique_ptr<Lane> HierarchicalBackend::connect(const CommParams& params) {
   const int host = params.rank / block, place = params.rank % block;
   HierarchicalLane::Lanes parts;
   parts.inside = connect_part(inside_, params, {fmt::format("host{}", host), host * block, 1, block});
-  if (!on_device_.device) parts.leaving = connect_part(inside_, params, {fmt::format("leaving{}", host), host * block, 1, block});
+  if (!on_device_.device)
+    parts.leaving = connect_part(inside_, params, {fmt::format("leaving{}", host), host * block, 1, block});
   parts.between = connect_part(between_, params, {fmt::format("place{}", place), place, block, hosts}, &parts.on_host);
   parts.all = connect_part(between_, params, {"all", 0, 1, params.size}, &parts.on_host);
   parts.own_reductions = between_.capabilities.has(Trait::slow_reductions);

@@ -15,11 +15,13 @@
 namespace medley::algorithms {
 namespace {
 
-// Large tensors travel in segments of at least about this size for each host: while one crosses the network, the ranks of a host reduce the next one and
-// gather the one before. all_reduce over shm+mpi on 16 cores, against whole tensors: 8 MiB 0.88 of the time on 2 hosts x 2 ranks, 0.81 on 2 x 4, 0.85
-// on 4 x 2; 2 MiB 0.9 to 1.1; segments of half this size 1.05 to 1.4, since small messages between hosts cost more.
+// Large tensors travel in segments of at least about this size for each host: while one crosses the network, the ranks
+// of a host reduce the next one and gather the one before. all_reduce over shm+mpi on 16 cores, against whole tensors:
+// 8 MiB 0.88 of the time on 2 hosts x 2 ranks, 0.81 on 2 x 4, 0.85 on 4 x 2; 2 MiB 0.9 to 1.1; segments of half this
+// size 1.05 to 1.4, since small messages between hosts cost more.
 constexpr std::int64_t segment_bytes_per_host = 512 << 10;
-// More would add to every poll and gain little: the first and the last segment, which overlap nothing, are an eighth of the tensor.
+// More would add to every poll and gain little: the first and the last segment, which overlap nothing, are an eighth of
+// the tensor.
 constexpr std::int64_t most_segments = 16;
 // Equal slices differ by one element at most; a multiple of 16 keeps their alignment.
 constexpr std::int64_t skew_per_segment = 16;
@@ -56,7 +58,11 @@ class HierarchicalLane::LocalMessage final : public Transfer, public Recycled<Lo
 };
 
 HierarchicalLane::HierarchicalLane(Lanes parts, int host, int place, int hosts, int places)
-    : parts_(std::move(parts)), lanes_{parts_.inside.get(), parts_.between.get(), parts_.all.get()}, host_(host), place_(place), hosts_(hosts),
+    : parts_(std::move(parts)),
+      lanes_{parts_.inside.get(), parts_.between.get(), parts_.all.get()},
+      host_(host),
+      place_(place),
+      hosts_(hosts),
       places_(places) {
   if (parts_.leaving) lanes_.push_back(parts_.leaving.get());
 }
@@ -70,8 +76,9 @@ Transfer* HierarchicalLane::start(const Call& call) {
   return start_in_segments(call, std::clamp<std::int64_t>((bytes + most - 1) / most, 1, most_segments));
 }
 
-/// Equal segments, so that none is small. Tensors of different sizes may have segments of one size: the skew of the first one's slices tells
-/// how many there are, so that ranks whose counts differ meet slices that differ, which is an error.
+/// Equal segments, so that none is small. Tensors of different sizes may have segments of one size: the skew of the
+/// first one's slices tells how many there are, so that ranks whose counts differ meet slices that differ, which is an
+/// error.
 Transfer* HierarchicalLane::start_in_segments(const Call& call, std::int64_t segments) {
   if (segments == 1) return start_phases<HierarchicalTransfer>(*this, call);
   const std::int64_t count = std::max(call.in_count, call.out_count);
@@ -86,12 +93,13 @@ Transfer* HierarchicalLane::start_in_segments(const Call& call, std::int64_t seg
 
 Transfer* HierarchicalLane::start_on_device(const Call& call) {
   if (!is_collective(call.op)) return parts_.all->start(call);
-  if (call.memory == Memory::host) return parts_.on_host->start(call);   // a barrier
+  if (call.memory == Memory::host) return parts_.on_host->start(call);  // a barrier
   if (!stream_) stream_ = (*parts_.device)->make_stream();
   return start_phases<DevicePhases>(*this, call, *parts_.device, stream_);
 }
 
-/// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks in one only.
+/// Collectives' messages inside a host stay there. Users' messages all take one lane: a receive from any source looks
+/// in one only.
 Transfer* HierarchicalLane::start_message(const Call& call) {
   if (call.tag >= 0 || call.root / places_ != host_) return parts_.all->start(call);
   Call local = call;
@@ -119,7 +127,10 @@ Error HierarchicalLane::in_whole_ranks(const Lane* part, const Error& error) con
   if (!part || part == parts_.all.get()) return error;
   ErrorContext context = error.context();
   for (int& rank : context.ranks) rank = rank < 0 ? elsewhere(rank) : whole_rank(part, rank);
-  return Error(error.kind(), fmt::format("{} (ranks are numbered {})", error.what(), is_inside(part) ? "within this host" : "across hosts"), context);
+  return Error(
+      error.kind(),
+      fmt::format("{} (ranks are numbered {})", error.what(), is_inside(part) ? "within this host" : "across hosts"),
+      context);
 }
 
 void HierarchicalLane::check() {

@@ -6,14 +6,15 @@
 namespace medley::algorithms {
 namespace {
 
-// Parts of an all_to_all from this size on go directly to their ranks: copying them three times to send fewer messages costs more than the
-// messages. Between two hosts of two ranks (mpi and ucx, two cores) direct ones took 0.6 of the time at 4 KiB and at 256 KiB. With more ranks a
-// host each message that is saved saves more; that was not measured.
+// Parts of an all_to_all from this size on go directly to their ranks: copying them three times to send fewer messages
+// costs more than the messages. Between two hosts of two ranks (mpi and ucx, two cores) direct ones took 0.6 of the
+// time at 4 KiB and at 256 KiB. With more ranks a host each message that is saved saves more; that was not measured.
 constexpr std::size_t direct_part_bytes(int ranks_per_host) { return ranks_per_host == 2 ? 4 << 10 : 16 << 10; }
 
 }  // namespace
 
-/// Each local rank reduces a slice inside its host, then with its counterparts on the other hosts; then the host all-gathers.
+/// Each local rank reduces a slice inside its host, then with its counterparts on the other hosts; then the host
+/// all-gathers.
 Task HierarchicalTransfer::all_reduce() {
   const std::int64_t count = call_.out_count;
   slice(count, skew_);
@@ -77,8 +78,8 @@ Task HierarchicalTransfer::all_gather() {
   by_host(out(), packed, part);
 }
 
-/// The root's host scatters parts among its local ranks, each slice goes to the other hosts, and every host gathers them;
-/// the root's own host gets the tensor directly from the root.
+/// The root's host scatters parts among its local ranks, each slice goes to the other hosts, and every host gathers
+/// them; the root's own host gets the tensor directly from the root.
 Task HierarchicalTransfer::broadcast() {
   const int root_host = call_.root / places(), root_place = call_.root % places();
   const bool at_root_host = host() == root_host, root = at_root_host && place() == root_place;
@@ -92,28 +93,32 @@ Task HierarchicalTransfer::broadcast() {
     pass(Stage::enter);
   }
   if (own_count() > 0) {
-    phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0, at_root_host ? nullptr : out(own_offset()),
-          at_root_host ? 0 : own_count(), root_host);
-    // Over Medley's messages, which compare lengths: MPI's own broadcast does not notice that a host sends fewer segments than another expects.
+    phase(Op::broadcast, at_root_host ? own : nullptr, at_root_host ? own_count() : 0,
+          at_root_host ? nullptr : out(own_offset()), at_root_host ? 0 : own_count(), root_host);
+    // Over Medley's messages, which compare lengths: MPI's own broadcast does not notice that a host sends fewer
+    // segments than another expects.
     part_.algorithm = choose(part_, hosts()).name;
     co_await between();
   } else {
     pass(Stage::between);
   }
   if (at_root_host) {
-    phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count, root_place);
+    phase(Op::broadcast, root ? call_.in : nullptr, root ? count : 0, root ? nullptr : call_.out, root ? 0 : count,
+          root_place);
   } else {
     gather_slices(out(), count);
   }
   co_await leaving();
 }
 
-/// Parts for this host go inside it, those for other hosts directly to their ranks, at the same time. Neither waits for the other.
-/// Whether a rank works in place is known to it alone, so it must not decide which phases there are: its input is copied.
+/// Parts for this host go inside it, those for other hosts directly to their ranks, at the same time. Neither waits for
+/// the other. Whether a rank works in place is known to it alone, so it must not decide which phases there are: its
+/// input is copied.
 Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
   pass(Stage::leave);
-  const auto input = [&] {   // copied in its turn only, so that waiting exchanges hold no memory
-    if (call_.in == call_.out && !first_.data()) std::memcpy(room(first_, call_.in_count), call_.in, bytes(call_.in_count));
+  const auto input = [&] {  // copied in its turn only, so that waiting exchanges hold no memory
+    if (call_.in == call_.out && !first_.data())
+      std::memcpy(room(first_, call_.in_count), call_.in, bytes(call_.in_count));
     return first_.data() ? first_.data() : in();
   };
   counts_.assign(static_cast<std::size_t>(hosts() * places()), part);
@@ -135,14 +140,15 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
       const std::int64_t here = part * places() * host();
       phase(Op::all_to_all, input() + bytes(here), part * places(), out(here), part * places());
       local_phase_ = start_phase(*lanes().inside);
-      at_ = lanes().all.get();   // of every other phase
+      at_ = lanes().all.get();  // of every other phase
       local_started = moved_ = true;
     }
     lanes().inside->progress();
     lanes().all->progress();
     running_.poll(moved_);
     const auto& left = running_.list();
-    if (local_started && std::find(left.begin(), left.end(), local_phase_) == left.end()) local_phase_ = nullptr, pass(Stage::enter);
+    if (local_started && std::find(left.begin(), left.end(), local_phase_) == left.end())
+      local_phase_ = nullptr, pass(Stage::enter);
     return local_started && remote_started && left.empty();
   });
 }
@@ -159,7 +165,7 @@ Task HierarchicalTransfer::all_to_all() {
   std::byte* packed = room(first_, whole);
   std::byte* met = room(second_, whole);
   by_place(packed, in(), part);
-  phase(Op::all_to_all, packed, whole, met, whole);   // everything for my local index, from all of my host
+  phase(Op::all_to_all, packed, whole, met, whole);  // everything for my local index, from all of my host
   co_await entering();
   by_host(packed, met, part);
   phase(Op::all_to_all, packed, whole, out(), whole);

@@ -31,21 +31,26 @@ class HierarchicalTransfer final : public PhasedTransfer {
     order_of_phases().end(number_);
   }
 
-  Lane* lane_of(const Transfer* phase) const override { return phase && phase == local_phase_ ? lanes().inside.get() : at_; }
+  Lane* lane_of(const Transfer* phase) const override {
+    return phase && phase == local_phase_ ? lanes().inside.get() : at_;
+  }
   bool may_start(Stage stage) const { return order_of_phases().may_start(number_, stage); }
   void pass(Stage stage) { order_of_phases().pass(number_, stage); }
-  /// Suspends until all earlier collectives have passed this stage. Before scratch is taken, so that waiting collectives hold none.
+  /// Suspends until all earlier collectives have passed this stage. Before scratch is taken, so that waiting
+  /// collectives hold none.
   auto turn(Stage stage) {
     return until([this, stage] { return may_start(stage); });
   }
-  /// Starts the prepared phase in its turn, and waits for it. A lane that runs one collective at a time is free for the next only behind it.
+  /// Starts the prepared phase in its turn, and waits for it. A lane that runs one collective at a time is free for the
+  /// next only behind it.
   Task over(Lane& lane, Stage stage) {
     co_await turn(stage);
     start_phase(lane);
     if (lane.concurrent_collectives()) pass(stage);
     co_await until([this] {
       if (running_.empty()) return true;
-      at_->progress();   // between polls the engine progresses a lane only for messages and for what it has filled in itself
+      // Between polls the engine progresses a lane only for messages and for what it has filled in itself
+      at_->progress();
       return running_.poll(moved_);
     });
     pass(stage);
@@ -69,8 +74,9 @@ class HierarchicalTransfer final : public PhasedTransfer {
 
   Scratch first_, second_;
   std::int64_t skew_;
-  PhaseOrder::Number number_;          ///< its place in the order of each stage
-  const Transfer* local_phase_ = nullptr;     ///< the part of a direct all_to_all inside the host, while it is under way
+  PhaseOrder::Number number_;  ///< its place in the order of each stage
+  /// The part of a direct all_to_all inside the host, while it is under way
+  const Transfer* local_phase_ = nullptr;
   Task task_;
 };
 

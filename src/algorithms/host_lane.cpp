@@ -20,12 +20,16 @@ Transfer* HostLane::start(const Call& call) {
 }
 
 Error HostLane::in_ranks_of_comm(const Error& error) const {
-  if (error.context().op || error.context().ranks.empty()) return error;   // it already says where it happened, or names nobody
+  // It already says where it happened, or names nobody
+  if (error.context().op || error.context().ranks.empty()) return error;
   ErrorContext context = error.context();
   for (int& rank : context.ranks) {
     if (rank >= 0 && static_cast<std::size_t>(rank) < members_.size()) rank = members_[static_cast<std::size_t>(rank)];
   }
-  return Error(error.kind(), fmt::format("{} (by rank inside the host; {} of the comm)", error.what(), core::ranks_text(context.ranks)), context);
+  return Error(
+      error.kind(),
+      fmt::format("{} (by rank inside the host; {} of the comm)", error.what(), core::ranks_text(context.ranks)),
+      context);
 }
 
 void HostLane::check() {

@@ -1,5 +1,6 @@
-// A lane for messages between the ranks of one host, on a comm of several hosts: a backend that works inside hosts only (shm),
-// connected among this host's members. Used where both ends of a message know its route from its peer: on comms with exact sizes.
+// A lane for messages between the ranks of one host, on a comm of several hosts: a backend that works inside hosts only
+// (shm), connected among this host's members. Used where both ends of a message know its route from its peer: on comms
+// with exact sizes.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -28,8 +29,8 @@ class HostLane final : public Lane {
 
  private:
   std::unique_ptr<Lane> inner_;
-  std::vector<int> members_;   ///< rank in the comm, by rank in the inner lane
-  std::vector<int> places_;    ///< rank in the inner lane, by rank in the comm; -1 on other hosts
+  std::vector<int> members_;  ///< rank in the comm, by rank in the inner lane
+  std::vector<int> places_;   ///< rank in the inner lane, by rank in the comm; -1 on other hosts
 };
 
 }  // namespace medley::algorithms

@@ -9,8 +9,8 @@
 #include "algorithms/combiner.hpp"
 #include "algorithms/device_frames.hpp"
 #include "algorithms/messages.hpp"
-#include "algorithms/scratch.hpp"
 #include "algorithms/parts.hpp"
+#include "algorithms/scratch.hpp"
 
 namespace medley::algorithms {
 
@@ -19,7 +19,7 @@ struct Job {
   int rank;
   int size;
   Messages& messages;
-  DeviceWork* device = nullptr;   ///< of a compressed collective on CUDA memory, whose call has addresses of the device
+  DeviceWork* device = nullptr;  ///< of a compressed collective on CUDA memory, whose call has addresses of the device
 
   const std::byte* in() const { return static_cast<const std::byte*>(call.in); }
   std::byte* out() const { return static_cast<std::byte*>(call.out); }
@@ -33,12 +33,10 @@ struct Job {
 
   /// Parts of the large side: what all ranks send to (or receive from) this one.
   Parts in_slices() const {
-    return call.in_counts ? Parts::listed(call.in_counts, call.in_offsets)
-                          : Parts::equal(call.in_count / size);
+    return call.in_counts ? Parts::listed(call.in_counts, call.in_offsets) : Parts::equal(call.in_count / size);
   }
   Parts out_slices() const {
-    return call.out_counts ? Parts::listed(call.out_counts, call.out_offsets)
-                           : Parts::equal(call.out_count / size);
+    return call.out_counts ? Parts::listed(call.out_counts, call.out_offsets) : Parts::equal(call.out_count / size);
   }
 };
 

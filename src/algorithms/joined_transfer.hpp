@@ -1,5 +1,5 @@
-// One collective made of several that run at the same time, each a part of its tensor: complete when all are. Used by splits (two
-// libraries) and by hierarchical backends (segments of a large tensor).
+// One collective made of several that run at the same time, each a part of its tensor: complete when all are. Used by
+// splits (two libraries) and by hierarchical backends (segments of a large tensor).
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ inline Call part_of(const Call& call, std::int64_t at, std::int64_t count) {
 
 class JoinedTransfer final : public Transfer {
  public:
-  /// `orphans`: the lane's. `progressed`: a lane whose progress() the parts need and do not call themselves; the engine does so only for
-  /// messages and for what it has filled in itself.
+  /// `orphans`: the lane's. `progressed`: a lane whose progress() the parts need and do not call themselves; the engine
+  /// does so only for messages and for what it has filled in itself.
   explicit JoinedTransfer(Orphans& orphans, Lane* progressed = nullptr) : orphans_(orphans), progressed_(progressed) {}
-  ~JoinedTransfer() override = default;   // uses no lane
+  ~JoinedTransfer() override = default;  // uses no lane
 
   /// `part`: null if it was complete at once.
   void add(Transfer* part, bool in_stream = false) {
@@ -79,7 +79,7 @@ class JoinedTransfer final : public Transfer {
   Orphans& orphans_;
   Lane* progressed_;
   RunningTransfers parts_;
-  Transfer* streamed_ = nullptr;   ///< the part that launches in a stream, if any
+  Transfer* streamed_ = nullptr;  ///< the part that launches in a stream, if any
 };
 
 }  // namespace medley::algorithms

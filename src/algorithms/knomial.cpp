@@ -75,23 +75,11 @@ Task scatter_down(Job& job, int radix) {
 
 }  // namespace
 
-Task binomial_broadcast(Job& job) {
-  return broadcast_down(job, 2);
-}
-Task binomial_gather(Job& job) {
-  return gather_up(job, 2);
-}
-Task binomial_scatter(Job& job) {
-  return scatter_down(job, 2);
-}
-Task knomial_broadcast(Job& job) {
-  return broadcast_down(job, wide);
-}
-Task knomial_gather(Job& job) {
-  return gather_up(job, wide);
-}
-Task knomial_scatter(Job& job) {
-  return scatter_down(job, wide);
-}
+Task binomial_broadcast(Job& job) { return broadcast_down(job, 2); }
+Task binomial_gather(Job& job) { return gather_up(job, 2); }
+Task binomial_scatter(Job& job) { return scatter_down(job, 2); }
+Task knomial_broadcast(Job& job) { return broadcast_down(job, wide); }
+Task knomial_gather(Job& job) { return gather_up(job, wide); }
+Task knomial_scatter(Job& job) { return scatter_down(job, wide); }
 
 }  // namespace medley::algorithms

@@ -20,21 +20,17 @@ class Arrivals {
     tickets_.clear();
     for (std::size_t c = 0; c < tree_.children().size(); ++c) {
       const Branch& child = tree_.children()[c];
-      tickets_.push_back(
-          job_.messages.recv(place(c), static_cast<std::size_t>(count) * element(child), child.rank));
+      tickets_.push_back(job_.messages.recv(place(c), static_cast<std::size_t>(count) * element(child), child.rank));
     }
   }
   Messages::Ticket ticket(std::size_t child) const { return tickets_[child]; }
   void combine_into(std::byte* partial, std::size_t c, std::int64_t count) const {
     const bool plain = tree_.children()[c].size == 1;  // a leaf sends its input unconverted
-    plain ? combiner_.add(partial, partial, place(c), count)
-          : combiner_.combine(partial, partial, place(c), count);
+    plain ? combiner_.add(partial, partial, place(c), count) : combiner_.combine(partial, partial, place(c), count);
   }
 
  private:
-  std::size_t element(const Branch& child) const {
-    return child.size == 1 ? combiner_.user() : combiner_.wire();
-  }
+  std::size_t element(const Branch& child) const { return child.size == 1 ? combiner_.user() : combiner_.wire(); }
   std::byte* place(std::size_t c) const { return room_.data() + c * most_ * combiner_.wire(); }
   Job& job_;
   const Tree& tree_;
@@ -75,8 +71,7 @@ Task reduce_up(Job& job, int radix) {
     if (root) {
       combiner.finish(job.out(at), partial, now);
     } else {
-      sent[piece % 2] =
-          job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
+      sent[piece % 2] = job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
     }
   }
   co_await job.messages.all();
@@ -84,11 +79,7 @@ Task reduce_up(Job& job, int radix) {
 
 }  // namespace
 
-Task binomial_reduce(Job& job) {
-  return reduce_up(job, 2);
-}
-Task knomial_reduce(Job& job) {
-  return reduce_up(job, wide);
-}
+Task binomial_reduce(Job& job) { return reduce_up(job, 2); }
+Task knomial_reduce(Job& job) { return reduce_up(job, wide); }
 
 }  // namespace medley::algorithms

@@ -1,5 +1,5 @@
-// Linear: the root exchanges messages with every rank directly, or all ranks with all; each byte travels once. For large
-// parts, and for v-collectives whose counts only the root knows.
+// Linear: the root exchanges messages with every rank directly, or all ranks with all; each byte travels once. For
+// large parts, and for v-collectives whose counts only the root knows.
 #include "algorithms/algorithms.hpp"
 
 namespace medley::algorithms {
@@ -36,8 +36,7 @@ Task linear_all_gather(Job& job) {
     const int from = job.peer(-step);
     job.messages.recv(job.out(out.at(from)), job.bytes(out.count(from)), from);
   }
-  for (int step = 1; step < job.size; ++step)
-    job.messages.send(job.in(), job.bytes(job.call.in_count), job.peer(step));
+  for (int step = 1; step < job.size; ++step) job.messages.send(job.in(), job.bytes(job.call.in_count), job.peer(step));
   copy_bytes(job.out(out.at(job.rank)), job.in(), job.bytes(job.call.in_count));
   co_await job.messages.all();
 }

@@ -1,5 +1,5 @@
-// Failed transfers whose libraries may still use memory, until their lane is aborted and they are abandoned. Used by lanes that are made
-// of other lanes.
+// Failed transfers whose libraries may still use memory, until their lane is aborted and they are abandoned. Used by
+// lanes that are made of other lanes.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -18,7 +18,9 @@ class Orphans {
   ~Orphans() { abandon(); }
 
   /// `memory`: what the transfer uses, if it does not own it.
-  void add(Transfer* transfer, std::shared_ptr<const void> memory = {}) { list_.push_back({transfer, std::move(memory)}); }
+  void add(Transfer* transfer, std::shared_ptr<const void> memory = {}) {
+    list_.push_back({transfer, std::move(memory)});
+  }
   /// The lane is aborted.
   void abandon() noexcept {
     for (Orphan& orphan : std::exchange(list_, {})) orphan.transfer->abandon(std::move(orphan.memory));

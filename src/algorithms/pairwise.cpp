@@ -12,8 +12,7 @@
 namespace medley::algorithms {
 namespace {
 
-constexpr std::size_t in_flight =
-    8;  // messages each way: enough to hide latency, few enough not to flood a receiver
+constexpr std::size_t in_flight = 8;  // messages each way: enough to hide latency, few enough not to flood a receiver
 
 /// This rank's input, copied when it shares memory with the output.
 class Given {
@@ -85,8 +84,7 @@ Task linear_all_to_all(Job& job) {  // here because it shares the copy of an in-
   const Parts in = job.in_slices(), out = job.out_slices();
   const Given given(job, in);
   for (int step = 1; step < job.size; ++step) {
-    job.messages.recv(job.out(out.at(job.peer(-step))), job.bytes(out.count(job.peer(-step))),
-                      job.peer(-step));
+    job.messages.recv(job.out(out.at(job.peer(-step))), job.bytes(out.count(job.peer(-step))), job.peer(-step));
   }
   for (int step = 1; step < job.size; ++step) {
     job.messages.send(given.part(job.peer(step)), job.bytes(in.count(job.peer(step))), job.peer(step));
@@ -95,9 +93,7 @@ Task linear_all_to_all(Job& job) {  // here because it shares the copy of an in-
   co_await job.messages.all();
 }
 
-Task pairwise_reduce_scatter(Job& job) {
-  co_await pairwise_combine(job, job.in(), job.in_slices(), job.out());
-}
+Task pairwise_reduce_scatter(Job& job) { co_await pairwise_combine(job, job.in(), job.in_slices(), job.out()); }
 
 Task pairwise_all_reduce(Job& job) {
   const Parts parts = Parts::even(job.call.out_count, job.size);

@@ -1,5 +1,5 @@
-// The offset and length of each rank's part of a buffer, in elements: equal parts, parts as equal as possible, or those of a
-// v-collective.
+// The offset and length of each rank's part of a buffer, in elements: equal parts, parts as equal as possible, or those
+// of a v-collective.
 #pragma once
 
 #include <algorithm>

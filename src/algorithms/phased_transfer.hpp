@@ -1,5 +1,5 @@
-// One collective in phases, each over one of the lanes of a hierarchical lane: what the collectives on host memory and on CUDA memory
-// share. Ranks are hosts x places (local ranks): number = host * places + place.
+// One collective in phases, each over one of the lanes of a hierarchical lane: what the collectives on host memory and
+// on CUDA memory share. Ranks are hosts x places (local ranks): number = host * places + place.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace medley::algorithms {
 
 class PhasedTransfer : public Transfer {
  public:
-  ~PhasedTransfer() override = default;   // uses no lane
+  ~PhasedTransfer() override = default;  // uses no lane
   std::vector<int> awaited() const override {
     if (running_.empty()) return {};
     const Transfer* const last = running_.list().back();
@@ -71,7 +71,8 @@ class PhasedTransfer : public Transfer {
   std::vector<int> awaited_by_earliest() const { return lane_.awaited_now(); }
   /// It is complete, or its lane has failed.
   void leave_order() noexcept {
-    const auto at = std::find(lane_.issued_.begin(), lane_.issued_.end(), this);   // near the front: they complete in order
+    // Near the front: they complete in order
+    const auto at = std::find(lane_.issued_.begin(), lane_.issued_.end(), this);
     if (at != lane_.issued_.end()) lane_.issued_.erase(at);
   }
   std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.dtype); }
@@ -106,7 +107,8 @@ class PhasedTransfer : public Transfer {
     return started;
   }
 
-  /// Splits a tensor into one slice for each local rank of a host: equal ones, but for `skew` elements more in the first than in the second.
+  /// Splits a tensor into one slice for each local rank of a host: equal ones, but for `skew` elements more in the
+  /// first than in the second.
   void slice(std::int64_t count, std::int64_t skew = 0) {
     counts_.clear(), offsets_.clear();
     for (int p = 0; p < places(); ++p) {
@@ -136,13 +138,13 @@ class PhasedTransfer : public Transfer {
 
   HierarchicalLane& lane_;
   Call call_;
-  Call part_;                            ///< of the current phase
+  Call part_;  ///< of the current phase
   std::vector<std::int64_t> counts_, offsets_, sent_;
-  Lane* at_ = nullptr;                   ///< the lane of the last phase started
-  RunningTransfers running_;             ///< phases under way
+  Lane* at_ = nullptr;        ///< the lane of the last phase started
+  RunningTransfers running_;  ///< phases under way
   bool moved_ = false;
   bool complete_ = false;
-  std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer
+  std::shared_ptr<const void> memory_;  ///< what the call points to, for an abandoned transfer
 };
 
 }  // namespace medley::algorithms

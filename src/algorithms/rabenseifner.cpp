@@ -1,7 +1,8 @@
 // Rabenseifner's algorithm: recursive halving, then recursive doubling; log2(n) steps each way and little more than the
-// minimal data, for medium tensors. all_reduce begins with the nearest partner, so that ranks which are numbered host by host exchange the large
-// halves inside their host and the small ones between hosts. Fixed order, each element combined on one rank: |error| <= ceil(log2
-// n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
+// minimal data, for medium tensors. all_reduce begins with the nearest partner, so that ranks which are numbered host
+// by host exchange the large halves inside their host and the small ones between hosts. Fixed order, each element
+// combined on one rank: |error| <= ceil(log2 n)·u·Σ|x|, u = 2^-53 for f64 and 2^-24 for f32, f16 and bf16, the last two
+// plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/recursive_halving.hpp"
 
@@ -16,26 +17,29 @@ struct Share {
   std::int64_t count(int index, int survivors = 1) const { return start(index + survivors) - start(index); }
 };
 
-/// Halves with the nearest partner first, then doubles in reverse: a survivor ends the first half with the part whose number is its own with the
-/// bits reversed.
+/// Halves with the nearest partner first, then doubles in reverse: a survivor ends the first half with the part whose
+/// number is its own with the bits reversed.
 Task halve_and_double(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial, const Share& share) {
   const std::size_t wire = combiner.wire();
   const int index = fold.index(job.rank);
-  int own = 0, length = fold.power;   // the parts that this rank still combines
+  int own = 0, length = fold.power;  // the parts that this rank still combines
   const Scratch incoming(static_cast<std::size_t>(share.count(0, fold.power)) * wire);
   for (int distance = 1; distance < fold.power; distance *= 2) {
     length /= 2;
     const bool lower = (index & distance) == 0;
-    const int keep = lower ? own : own + length, give = lower ? own + length : own, partner = fold.rank_of(index ^ distance);
+    const int keep = lower ? own : own + length, give = lower ? own + length : own,
+              partner = fold.rank_of(index ^ distance);
     const std::int64_t kept = share.count(keep, length);
     std::byte* const mine = partial + static_cast<std::size_t>(share.start(keep)) * wire;
     job.messages.recv(incoming.data(), static_cast<std::size_t>(kept) * wire, partner);
-    job.messages.send(partial + static_cast<std::size_t>(share.start(give)) * wire, static_cast<std::size_t>(share.count(give, length)) * wire, partner);
+    job.messages.send(partial + static_cast<std::size_t>(share.start(give)) * wire,
+                      static_cast<std::size_t>(share.count(give, length)) * wire, partner);
     co_await job.messages.all();
     combiner.combine(mine, lower ? mine : incoming.data(), lower ? incoming.data() : mine, kept);
     own = keep;
   }
-  combiner.finish(job.out(share.start(own)), partial + static_cast<std::size_t>(share.start(own)) * wire, share.count(own));
+  combiner.finish(job.out(share.start(own)), partial + static_cast<std::size_t>(share.start(own)) * wire,
+                  share.count(own));
   for (int distance = fold.power / 2; distance > 0; distance /= 2) {
     const int theirs = (index & distance) == 0 ? own + length : own - length, partner = fold.rank_of(index ^ distance);
     job.messages.recv(job.out(share.start(theirs)), job.bytes(share.count(theirs, length)), partner);

@@ -14,7 +14,7 @@ std::vector<std::int64_t> side_by_side(const Parts& parts, int n) {
 }
 
 Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
-                 const std::vector<std::int64_t>& starts) {
+           const std::vector<std::int64_t>& starts) {
   if (!fold.survives(job.rank)) co_return;
   const std::size_t wire = combiner.wire();
   const auto start_of = [&](int index) { return starts[static_cast<std::size_t>(fold.first(index))]; };
@@ -29,8 +29,8 @@ Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* part
     const std::int64_t given = start_of(give + distance) - start_of(give);
     std::byte* mine = partial + static_cast<std::size_t>(start_of(keep)) * wire;
     job.messages.recv(incoming.data(), static_cast<std::size_t>(kept) * wire, partner);
-    job.messages.send(partial + static_cast<std::size_t>(start_of(give)) * wire,
-                      static_cast<std::size_t>(given) * wire, partner);
+    job.messages.send(partial + static_cast<std::size_t>(start_of(give)) * wire, static_cast<std::size_t>(given) * wire,
+                      partner);
     co_await job.messages.all();
     combiner.combine(mine, lower ? mine : incoming.data(), lower ? incoming.data() : mine, kept);
   }
@@ -41,13 +41,10 @@ Task recursive_halving_reduce_scatter(Job& job) {
   const Fold fold(job.size);
   const Parts parts = job.in_slices();
   const std::vector<std::int64_t> starts = side_by_side(parts, job.size);
-  const auto packed = [&](int rank) {
-    return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]);
-  };
+  const auto packed = [&](int rank) { return static_cast<std::size_t>(starts[static_cast<std::size_t>(rank)]); };
   const std::int64_t own = parts.count(job.rank);
   if (!fold.survives(job.rank)) {  // sends its input slice by slice, since parts may have gaps between them
-    for (int r = 0; r < job.size; ++r)
-      job.messages.send(job.in(parts.at(r)), job.bytes(parts.count(r)), job.rank + 1);
+    for (int r = 0; r < job.size; ++r) job.messages.send(job.in(parts.at(r)), job.bytes(parts.count(r)), job.rank + 1);
     co_await job.messages.all();
     job.messages.recv(job.out(), job.bytes(own), job.rank + 1);
     co_await job.messages.all();

@@ -14,6 +14,6 @@ std::vector<std::int64_t> side_by_side(const Parts& parts, int n);
 /// holds the combined parts of ranks fold.first(i) to fold.first(i+1)-1, at their offsets. Other ranks return at
 /// once.
 Task halve(Job& job, const Fold& fold, const Combiner& combiner, std::byte* partial,
-                 const std::vector<std::int64_t>& starts);
+           const std::vector<std::int64_t>& starts);
 
 }  // namespace medley::algorithms

@@ -79,37 +79,27 @@ std::string_view chosen_name(const Call& call, int n) {
       const std::int64_t bytes = std::max(in, out);
       return bytes <= 2 * kib ? "knomial" : bytes <= 256 * kib || n < 4 ? "binomial" : "scatter_all_gather";
     }
-    case Op::reduce:
-      return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
+    case Op::reduce: return in <= 2 * kib ? "knomial" : in <= 64 * kib || n < 4 ? "binomial" : "rabenseifner";
     case Op::all_reduce:
       // Two ranks exchange as many bytes in one round as in two.
       return out <= (n == 2 ? 256 : 16) * kib ? "recursive_doubling"
-             // 1 MiB over 8 ranks: 0.9 ms, pairwise 1.0, ring 1.1 (mpi inside a host); 1.7, 1.8 and 1.8 (ucx, two hosts). 16 cores.
+             // 1 MiB over 8 ranks: 0.9 ms, pairwise 1.0, ring 1.1 (mpi inside a host); 1.7, 1.8 and 1.8 (ucx, two
+             // hosts). 16 cores.
              : out <= 1024 * kib && n > 2 ? "rabenseifner"
-             : n <= 8                    ? "pairwise"
-                                         : "ring";
-    case Op::gather:
-      return in <= 4 * kib ? "binomial" : "linear";
-    case Op::scatter:
-      return out <= 4 * kib ? "binomial" : "linear";
-    case Op::all_gather:
-      return out <= 32 * kib ? "bruck" : "ring";
-    case Op::reduce_scatter:
-      return in <= 16 * kib ? "recursive_halving" : n <= 16 ? "pairwise" : "ring";
-    case Op::all_to_all:
-      return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
-    case Op::barrier:
-      return "dissemination";
+             : n <= 8                     ? "pairwise"
+                                          : "ring";
+    case Op::gather: return in <= 4 * kib ? "binomial" : "linear";
+    case Op::scatter: return out <= 4 * kib ? "binomial" : "linear";
+    case Op::all_gather: return out <= 32 * kib ? "bruck" : "ring";
+    case Op::reduce_scatter: return in <= 16 * kib ? "recursive_halving" : n <= 16 ? "pairwise" : "ring";
+    case Op::all_to_all: return in <= n * 256 && n > 4 ? "bruck" : "pairwise";
+    case Op::barrier: return "dissemination";
     // The counts of v-collectives differ between ranks, so they must not decide.
     case Op::gatherv:
-    case Op::scatterv:
-      return "linear";
-    case Op::all_gatherv:
-      return "ring";
-    case Op::reduce_scatterv:
-      return n <= 16 ? "pairwise" : "ring";
-    default:
-      return "pairwise";
+    case Op::scatterv: return "linear";
+    case Op::all_gatherv: return "ring";
+    case Op::reduce_scatterv: return n <= 16 ? "pairwise" : "ring";
+    default: return "pairwise";
   }
 }
 
@@ -117,7 +107,8 @@ std::string_view chosen_name(const Call& call, int n) {
 
 const Algorithm* find(Op op, std::string_view name) {
   if (compress::is_compressed(name)) {
-    const auto* const at = std::find_if(std::begin(compressed), std::end(compressed), [op](const Algorithm& one) { return one.op == op; });
+    const auto* const at =
+        std::find_if(std::begin(compressed), std::end(compressed), [op](const Algorithm& one) { return one.op == op; });
     return at == std::end(compressed) ? nullptr : at;
   }
   for (const Algorithm& algorithm : all) {

@@ -73,8 +73,7 @@ Task ring_reduce_scatter_phase(Job& job, const std::byte* input, Parts parts, st
         combiner.finish_with(result + offset * user, partial, mine, now.segment_count(i));
       } else {
         combiner.add(partial, partial, mine, now.segment_count(i));
-        sent.push_back(
-            job.messages.send(partial, static_cast<std::size_t>(now.segment_count(i)) * wire, right));
+        sent.push_back(job.messages.send(partial, static_cast<std::size_t>(now.segment_count(i)) * wire, right));
       }
     }
   }
@@ -118,9 +117,7 @@ Task ring_all_reduce(Job& job) {
   co_await ring_all_gather_phase(job, job.out(), parts);
 }
 
-Task ring_reduce_scatter(Job& job) {
-  co_await ring_reduce_scatter_phase(job, job.in(), job.in_slices(), job.out());
-}
+Task ring_reduce_scatter(Job& job) { co_await ring_reduce_scatter_phase(job, job.in(), job.in_slices(), job.out()); }
 
 Task ring_all_gather(Job& job) {
   const Parts parts = job.out_slices();

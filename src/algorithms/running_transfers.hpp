@@ -1,5 +1,5 @@
-// The inner operations of a collective that consists of several, each over a lane of its own: polled together, released one by one, and
-// abandoned together. Used by collectives in phases and by split ones.
+// The inner operations of a collective that consists of several, each over a lane of its own: polled together, released
+// one by one, and abandoned together. Used by collectives in phases and by split ones.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,8 @@ class RunningTransfers {
     return std::all_of(list_.begin(), list_.end(), [](Transfer* one) { return one->launched(); });
   }
   bool order(void* stream) const {
-    return std::all_of(list_.begin(), list_.end(), [&](Transfer* one) { return one->launched() && one->order(stream); });
+    return std::all_of(list_.begin(), list_.end(),
+                       [&](Transfer* one) { return one->launched() && one->order(stream); });
   }
   /// `owner` holds all memory that they use.
   void abandon(const std::shared_ptr<const void>& owner) noexcept {

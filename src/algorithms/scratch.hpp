@@ -9,8 +9,9 @@ namespace medley::algorithms {
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(std::size_t bytes);   ///< uninitialised
-  Scratch(Scratch&& other) noexcept : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  explicit Scratch(std::size_t bytes);  ///< uninitialised
+  Scratch(Scratch&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Scratch& operator=(Scratch&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

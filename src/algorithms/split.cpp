@@ -9,7 +9,10 @@
 namespace medley::algorithms {
 
 SplitBackend::SplitBackend(Half first, Half second, DevicePart on_device)
-    : first_(first), second_(second), on_device_(std::move(on_device)), name_(fmt::format("{}|{}", first.backend->name(), second.backend->name())),
+    : first_(first),
+      second_(second),
+      on_device_(std::move(on_device)),
+      name_(fmt::format("{}|{}", first.backend->name(), second.backend->name())),
       event_count_(policy_of_both(first, second)) {}
 
 std::string SplitBackend::refuses(const std::vector<int>& world_ranks) const {
@@ -33,7 +36,8 @@ std::unique_ptr<Lane> SplitBackend::connect(const CommParams& params) {
   lanes.first = connect_half(first_, own("first"), on_device_, &below_first);
   lanes.second = connect_half(second_, own("second"), on_device_, &below_second);
   lanes.on_host = first_.capabilities.has_memory(Memory::host) ? below_first : below_second;
-  lanes.own_reductions = {first_.capabilities.has(Trait::slow_reductions), second_.capabilities.has(Trait::slow_reductions)};
+  lanes.own_reductions = {first_.capabilities.has(Trait::slow_reductions),
+                          second_.capabilities.has(Trait::slow_reductions)};
   lanes.on_device = on_device_.device != nullptr;
   return std::make_unique<SplitLane>(std::move(lanes), params.size);
 }

@@ -1,6 +1,6 @@
-// A backend made of two that work at the same time, such as shm|ucx: all_reduce, broadcast and reduce of a large tensor are divided into two
-// contiguous parts, one for each library. Everything else uses the first. A context creates one when its list of backends or its route
-// table contains `shm|ucx`.
+// A backend made of two that work at the same time, such as shm|ucx: all_reduce, broadcast and reduce of a large tensor
+// are divided into two contiguous parts, one for each library. Everything else uses the first. A context creates one
+// when its list of backends or its route table contains `shm|ucx`.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -21,7 +21,9 @@ class SplitBackend final : public Backend {
   std::string version() const override { return first_.backend->version() + " | " + second_.backend->version(); }
   bool has_memory(Memory memory) const override { return memory == (on_device_.device ? Memory::cuda : Memory::host); }
   /// What a half lacks is filled in on its own lane.
-  bool native(Op op, DType, ReduceOp, Memory memory) const override { return has_memory(memory) || (on_device_.device && op == Op::barrier); }
+  bool native(Op op, DType, ReduceOp, Memory memory) const override {
+    return has_memory(memory) || (on_device_.device && op == Op::barrier);
+  }
   std::string refuses(const std::vector<int>& world_ranks) const override;
   std::unique_ptr<Lane> connect(const CommParams& params) override;
   /// Neither half's doorbell signals the other's events, and a device has none.

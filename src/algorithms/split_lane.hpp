@@ -1,5 +1,5 @@
-// The lane of a split such as shm|ucx: one private lane of each library. Both parts of a collective start when it does, so that all ranks
-// start the collectives of each library in the same order.
+// The lane of a split such as shm|ucx: one private lane of each library. Both parts of a collective start when it does,
+// so that all ranks start the collectives of each library in the same order.
 #pragma once
 
 #include <array>
@@ -15,8 +15,10 @@ class MEDLEY_API SplitLane final : public Lane {
  public:
   struct Lanes {
     std::unique_ptr<Lane> first, second;
-    Lane* on_host = nullptr;                ///< on CUDA memory: where a barrier without a stream runs (part of one of them)
-    std::array<bool, 2> own_reductions{};   ///< whether reductions use Medley's algorithms although the library has its own
+    /// On CUDA memory: where a barrier without a stream runs (part of one of them)
+    Lane* on_host = nullptr;
+    /// Whether reductions use Medley's algorithms although the library has its own
+    std::array<bool, 2> own_reductions{};
     bool on_device = false;
   };
   SplitLane(Lanes lanes, int ranks) : lanes_(std::move(lanes)), ranks_(ranks) {}
@@ -24,7 +26,9 @@ class MEDLEY_API SplitLane final : public Lane {
   Transfer* start(const Call& call) override;
   void progress() override;
   bool undelivered() const override { return lanes_.first->undelivered() || lanes_.second->undelivered(); }
-  bool concurrent_collectives() const override { return lanes_.first->concurrent_collectives() && lanes_.second->concurrent_collectives(); }
+  bool concurrent_collectives() const override {
+    return lanes_.first->concurrent_collectives() && lanes_.second->concurrent_collectives();
+  }
   /// A fused collective is small, so it is not divided.
   bool takes_lists() const override { return lanes_.on_device; }
   void check() override;

@@ -43,7 +43,7 @@ struct Errand {
   std::string algorithm;
   std::vector<std::int64_t> parts;
   std::shared_ptr<const void> memory;  ///< of an abandoned operation, kept until its worker returns
-  std::exception_ptr thrown;  ///< these two are written before `done`
+  std::exception_ptr thrown;           ///< these two are written before `done`
   int source = -1;
   std::atomic<bool> done{false};
 };
@@ -52,7 +52,8 @@ class ErrandTransfer final : public Transfer {
  public:
   explicit ErrandTransfer(std::shared_ptr<Errand> errand) : errand_(std::move(errand)) {}
   Poll poll() override {
-    if (!errand_->done.load(std::memory_order_acquire)) return Poll::waiting;   // pairs with the release store in run_one()
+    // Pairs with the release store in run_one()
+    if (!errand_->done.load(std::memory_order_acquire)) return Poll::waiting;
     if (errand_->thrown) throw as_error(errand_->thrown);
     return Poll::complete;
   }
@@ -87,7 +88,7 @@ struct BlockingLane::State {
   std::size_t workers = 0, idle = 0, performing = 0;
   bool closing = false;
   bool stopped = false;
-  Deadline limit{};   ///< for waiting on workers, set when it is stopped
+  Deadline limit{};  ///< for waiting on workers, set when it is stopped
 
   static void work(const std::shared_ptr<State>& state);
   void run_one(std::unique_lock<std::mutex>& lock);
@@ -95,8 +96,8 @@ struct BlockingLane::State {
   bool over();
 };
 
-BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks,
-                           std::chrono::nanoseconds timeout, std::function<void()> ring)
+BlockingLane::BlockingLane(std::shared_ptr<BlockingLibrary> library, int ranks, std::chrono::nanoseconds timeout,
+                           std::function<void()> ring)
     : state_(std::make_shared<State>()) {
   state_->ring = std::move(ring);
   state_->library = std::move(library);
@@ -114,7 +115,8 @@ Transfer* BlockingLane::start(const Call& call) {
   if (strand.size() > 1) return transfer.release();
   state_->ready.push_back(strand_of(call));
   if (state_->idle < state_->ready.size()) {
-    start_quiet_thread("medley-worker", [state = state_] { State::work(state); }).detach();  // counted: the destructor waits for it
+    // Counted: the destructor waits for it
+    start_quiet_thread("medley-worker", [state = state_] { State::work(state); }).detach();
     ++state_->workers;
   }
   state_->changed.notify_all();
@@ -148,8 +150,8 @@ void BlockingLane::State::run_one(std::unique_lock<std::mutex>& lock) {
     errand->thrown = std::current_exception();
   }
   lock.lock();
-  --performing;   // before anybody sees `done`: a lane that is closed then has nothing running
-  errand->done.store(true, std::memory_order_release);   // pairs with the acquire load in ErrandTransfer::poll()
+  --performing;  // before anybody sees `done`: a lane that is closed then has nothing running
+  errand->done.store(true, std::memory_order_release);  // pairs with the acquire load in ErrandTransfer::poll()
   if (ring) ring();
   if (stopped) {  // pending operations were dropped, and nothing more may run
     changed.notify_all();
@@ -183,9 +185,7 @@ bool BlockingLane::State::over() {
   return (performing == 0 && (!closing || workers == 0)) || std::chrono::steady_clock::now() >= limit;
 }
 
-void BlockingLane::check() {
-  state_->library->check();
-}
+void BlockingLane::check() { state_->library->check(); }
 
 void BlockingLane::abort(const Error& why) noexcept {
   if (state_->begin_stop(false)) state_->library->stop(why);
@@ -206,12 +206,11 @@ bool BlockingLane::poll_close() noexcept {
 }
 
 BlockingLane::~BlockingLane() {
-  if (!state_->fork_guard
-           .here()) {  // a forked child has no workers, and the lock may be held by one for ever
+  if (!state_->fork_guard.here()) {  // a forked child has no workers, and the lock may be held by one for ever
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }
-  while (!poll_close()) std::this_thread::yield();   // destroyed without having been closed
+  while (!poll_close()) std::this_thread::yield();  // destroyed without having been closed
 }
 
 }  // namespace medley

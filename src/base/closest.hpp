@@ -27,8 +27,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The name that differs from `word` in at most two letters, or in a third of a long word; empty: none does. Among equals the one with
-/// the same first letter, then the first.
+/// The name that differs from `word` in at most two letters, or in a third of a long word; empty: none does. Among
+/// equals the one with the same first letter, then the first.
 template <typename Names>
 std::string closest(std::string_view word, const Names& names) {
   std::string found;

@@ -37,7 +37,8 @@ Error current_error() noexcept {
 }
 
 ErrorKind error_kind(int number) noexcept {
-  return number >= 0 && number <= static_cast<int>(ErrorKind::system) ? static_cast<ErrorKind>(number) : ErrorKind::system;
+  return number >= 0 && number <= static_cast<int>(ErrorKind::system) ? static_cast<ErrorKind>(number)
+                                                                      : ErrorKind::system;
 }
 
 Error peer_abort(int peer, int kind, std::string_view reason, std::vector<int> at_fault) {

@@ -20,14 +20,13 @@ struct FileFormat {
 /// Throws Error(invalid), with what to do, unless this version reads files of that number.
 inline void check_format(const FileFormat& format, std::string_view file, std::int64_t number) {
   if (number >= format.oldest && number <= format.current) return;
-  throw Error(
-      ErrorKind::invalid,
-      fmt::format("{}: this {} has format {}, which {} version of Medley wrote; this version reads format{}; "
-                  "use that version or {}",
-                  file, format.what, number, number > format.current ? "a newer" : "an older",
-                  format.oldest == format.current ? fmt::format(" {}", format.current)
-                                                  : fmt::format("s {} to {}", format.oldest, format.current),
-                  format.renew));
+  throw Error(ErrorKind::invalid,
+              fmt::format("{}: this {} has format {}, which {} version of Medley wrote; this version reads format{}; "
+                          "use that version or {}",
+                          file, format.what, number, number > format.current ? "a newer" : "an older",
+                          format.oldest == format.current ? fmt::format(" {}", format.current)
+                                                          : fmt::format("s {} to {}", format.oldest, format.current),
+                          format.renew));
 }
 
 }  // namespace medley::core

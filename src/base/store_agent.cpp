@@ -16,10 +16,10 @@ struct StoreAgent::State {
     std::function<std::optional<std::string>()> access;
     std::shared_ptr<Ticket> ticket;
   };
-  std::mutex mutex;   // held for no longer than a push or a pop
+  std::mutex mutex;  // held for no longer than a push or a pop
   std::condition_variable changed;
   std::deque<Task> tasks;
-  bool running = false;   // a thread exists; it ends when nothing is left to do
+  bool running = false;  // a thread exists; it ends when nothing is left to do
   ForkGuard fork_guard;
 
   static void work(const std::shared_ptr<State>& state);
@@ -37,13 +37,13 @@ void StoreAgent::State::work(const std::shared_ptr<State>& state) {
     std::optional<std::string> value;
     try {
       value = task.access();
-    } catch (const std::exception&) {   // the store's server may have left
+    } catch (const std::exception&) {  // the store's server may have left
     }
     task.ticket->value_ = std::move(value);
-    task.ticket->done_.store(true, std::memory_order_release);   // pairs with Ticket::done()
+    task.ticket->done_.store(true, std::memory_order_release);  // pairs with Ticket::done()
     task = {};
     lock.lock();
-    state->tasks.pop_front();   // only now: the destructor waits for an empty queue
+    state->tasks.pop_front();  // only now: the destructor waits for an empty queue
     state->changed.notify_all();
   }
   state->running = false;
@@ -63,10 +63,11 @@ StoreAgent::TicketRef StoreAgent::post(std::function<std::optional<std::string>(
 }
 
 StoreAgent::TicketRef StoreAgent::set(std::shared_ptr<Store> store, std::string key, std::string value) {
-  return post([store = std::move(store), key = std::move(key), value = std::move(value)]() -> std::optional<std::string> {
-    store->set(key, value);
-    return std::nullopt;
-  });
+  return post(
+      [store = std::move(store), key = std::move(key), value = std::move(value)]() -> std::optional<std::string> {
+        store->set(key, value);
+        return std::nullopt;
+      });
 }
 
 StoreAgent::TicketRef StoreAgent::try_get(std::shared_ptr<Store> store, std::string key) {
@@ -75,7 +76,7 @@ StoreAgent::TicketRef StoreAgent::try_get(std::shared_ptr<Store> store, std::str
 
 StoreAgent::~StoreAgent() {
   using namespace std::chrono_literals;
-  if (!state_->fork_guard.here()) {   // a forked child has no thread, and the lock may be held for ever
+  if (!state_->fork_guard.here()) {  // a forked child has no thread, and the lock may be held for ever
     static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
     return;
   }

@@ -8,9 +8,9 @@ namespace medley {
 namespace {
 
 constexpr std::array<std::string_view, op_count> op_names = {
-    "send", "recv", "broadcast", "reduce", "all_reduce", "gather", "all_gather", "scatter",
-    "reduce_scatter", "all_to_all", "barrier",
-    "gatherv", "scatterv", "all_gatherv", "reduce_scatterv", "all_to_allv"};
+    "send",       "recv",        "broadcast",       "reduce",     "all_reduce", "gather",
+    "all_gather", "scatter",     "reduce_scatter",  "all_to_all", "barrier",    "gatherv",
+    "scatterv",   "all_gatherv", "reduce_scatterv", "all_to_allv"};
 constexpr std::array<std::string_view, dtype_count> dtype_names = {"f64", "f32", "f16", "bf16", "i64",
                                                                    "i32", "i16", "i8",  "u8",   "bool"};
 constexpr std::array<std::string_view, dtype_count> long_dtype_names = {

@@ -11,18 +11,12 @@ constexpr bool has_local_counts(Op op) { return op == Op::gatherv || op == Op::s
 /// The counterpart with equal parts of a v-collective; every other operation is its own.
 constexpr Op equal_counts_form(Op op) {
   switch (op) {
-    case Op::gatherv:
-      return Op::gather;
-    case Op::scatterv:
-      return Op::scatter;
-    case Op::all_gatherv:
-      return Op::all_gather;
-    case Op::reduce_scatterv:
-      return Op::reduce_scatter;
-    case Op::all_to_allv:
-      return Op::all_to_all;
-    default:
-      return op;
+    case Op::gatherv: return Op::gather;
+    case Op::scatterv: return Op::scatter;
+    case Op::all_gatherv: return Op::all_gather;
+    case Op::reduce_scatterv: return Op::reduce_scatter;
+    case Op::all_to_allv: return Op::all_to_all;
+    default: return op;
   }
 }
 

@@ -11,15 +11,11 @@ namespace medley::core {
 constexpr double wire_bytes(Op op, std::int64_t bytes, std::int64_t group_size) noexcept {
   const double s = static_cast<double>(bytes), n = static_cast<double>(group_size);
   switch (op) {
-    case Op::send:
-      return s;
+    case Op::send: return s;
     case Op::recv:
-    case Op::barrier:
-      return 0;
-    case Op::all_reduce:
-      return 2 * s * (n - 1) / n;
-    default:
-      return s * (n - 1) / n;
+    case Op::barrier: return 0;
+    case Op::all_reduce: return 2 * s * (n - 1) / n;
+    default: return s * (n - 1) / n;
   }
 }
 

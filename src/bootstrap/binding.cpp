@@ -51,9 +51,7 @@ std::vector<int> binding_order(const std::string& mask, const std::string& topol
   return order;
 }
 
-std::string one_core(int core) {
-  return std::string(static_cast<std::size_t>(core), '0') + '1';
-}
+std::string one_core(int core) { return std::string(static_cast<std::size_t>(core), '0') + '1'; }
 
 std::vector<std::string> cores_for(int ranks) {
   if (ranks > usable_cores()) return {};

@@ -97,9 +97,7 @@ int usable_cores(int affinity, const std::string& own_cgroups_file, const std::s
   return std::max(1, static_cast<int>(cores));
 }
 
-int usable_cores() {
-  return cores_together({core_mask()});
-}
+int usable_cores() { return cores_together({core_mask()}); }
 
 std::string core_mask() {
   std::string text;

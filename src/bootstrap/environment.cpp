@@ -17,18 +17,12 @@ Environment process_environment() {
 
 const char* name(Place::Source source) noexcept {
   switch (source) {
-    case Place::Source::alone:
-      return "no launcher";
-    case Place::Source::medley:
-      return "MEDLEY_RANK";
-    case Place::Source::torchrun:
-      return "torchrun";
-    case Place::Source::open_mpi:
-      return "Open MPI";
-    case Place::Source::mpich:
-      return "MPICH";
-    case Place::Source::slurm:
-      return "Slurm";
+    case Place::Source::alone: return "no launcher";
+    case Place::Source::medley: return "MEDLEY_RANK";
+    case Place::Source::torchrun: return "torchrun";
+    case Place::Source::open_mpi: return "Open MPI";
+    case Place::Source::mpich: return "MPICH";
+    case Place::Source::slurm: return "Slurm";
   }
   return "unknown";
 }
@@ -36,8 +30,8 @@ const char* name(Place::Source source) noexcept {
 std::optional<Place> find_place(const Environment& environment) {
   const Variables variables(environment);
   std::optional<Found> found = from_medley(variables);
-  // Scripts export WORLD_SIZE and MASTER_ADDR before srun or mpirun, so a partial set of torchrun's variables is an error
-  // only when no other launcher is found.
+  // Scripts export WORLD_SIZE and MASTER_ADDR before srun or mpirun, so a partial set of torchrun's variables is an
+  // error only when no other launcher is found.
   std::string half_set;
   if (!found) found = from_torchrun(variables, half_set);
   if (!found) found = from_open_mpi(variables);

@@ -45,10 +45,9 @@ std::optional<Found> from_medley(const Variables& variables) {
   found.place.local_rank = variables.local_rank({"MEDLEY_LOCAL_RANK"});
   found.place.one_host = false;
   if (found.place.size > 1 && !variables.has("MEDLEY_STORE")) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("MEDLEY_WORLD_SIZE={} but MEDLEY_STORE is not set: give every rank "
-                            "rank 0's address, as MEDLEY_STORE=host:port",
-                            found.place.size));
+    throw Error(ErrorKind::invalid, fmt::format("MEDLEY_WORLD_SIZE={} but MEDLEY_STORE is not set: give every rank "
+                                                "rank 0's address, as MEDLEY_STORE=host:port",
+                                                found.place.size));
   }
   return found;
 }
@@ -57,9 +56,9 @@ std::optional<Found> from_torchrun(const Variables& variables, std::string& half
   if (!variables.has("RANK") && !variables.has("WORLD_SIZE")) return std::nullopt;
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
     if (variables.has(name)) continue;
-    half_set = fmt::format(
-        "{} is set but {} is not: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together",
-        variables.has("RANK") ? "RANK" : "WORLD_SIZE", name);
+    half_set =
+        fmt::format("{} is set but {} is not: torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT together",
+                    variables.has("RANK") ? "RANK" : "WORLD_SIZE", name);
     return std::nullopt;
   }
   Found found;
@@ -68,16 +67,13 @@ std::optional<Found> from_torchrun(const Variables& variables, std::string& half
   found.place.local_rank = variables.local_rank({"LOCAL_RANK"});
   const std::string address = *variables.text("MASTER_ADDR");
   const int port = *variables.number("MASTER_PORT", 1, 65535);
-  found.place.one_host =
-      is_loopback(address) || variables.number("LOCAL_WORLD_SIZE", 1, most) == found.place.size;
+  found.place.one_host = is_loopback(address) || variables.number("LOCAL_WORLD_SIZE", 1, most) == found.place.size;
   found.place.store_host = address;
   // MASTER_PORT itself is taken by torch's own store.
-  found.place.store_port =
-      static_cast<std::uint16_t>(port + derived_ports > 65535 ? port - derived_ports : port + 1);
+  found.place.store_port = static_cast<std::uint16_t>(port + derived_ports > 65535 ? port - derived_ports : port + 1);
   found.place.store_ports = derived_ports;
-  found.identity =
-      fmt::format("torchrun {}:{} {} {}", address, port, variables.first({"TORCHELASTIC_RUN_ID"}),
-                  variables.first({"TORCHELASTIC_RESTART_COUNT"}));
+  found.identity = fmt::format("torchrun {}:{} {} {}", address, port, variables.first({"TORCHELASTIC_RUN_ID"}),
+                               variables.first({"TORCHELASTIC_RESTART_COUNT"}));
   return found;
 }
 
@@ -107,8 +103,7 @@ std::optional<Found> from_mpich(const Variables& variables) {
     if (variables.number(name, 1, most) == found.place.size) found.place.one_host = true;
   }
   // srun --mpi=pmi2 sets PMI_* too, and then Slurm knows the address.
-  if (variables.has("SLURM_STEP_NUM_TASKS") && !variables.has("MPI_LOCALNRANKS"))
-    slurm_address(variables, found);
+  if (variables.has("SLURM_STEP_NUM_TASKS") && !variables.has("MPI_LOCALNRANKS")) slurm_address(variables, found);
   const std::string job = variables.first({"PMI_JOBID"});
   if (found.identity.empty() && !job.empty()) found.identity = "mpich " + job;
   // Hydra gives its ranks no job id, but on one host they all descend from one proxy.
@@ -127,10 +122,9 @@ std::optional<Found> from_slurm(const Variables& variables) {
   if (found.place.size > 1) {
     for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_ID", "SLURM_STEP_ID"}) {
       if (!variables.has(name) && !variables.has("MEDLEY_STORE")) {
-        throw Error(ErrorKind::invalid,
-                    fmt::format("SLURM_STEP_NUM_TASKS={} but {} is not set: start the ranks with "
-                                "srun, or set MEDLEY_STORE=host:port",
-                                found.place.size, name));
+        throw Error(ErrorKind::invalid, fmt::format("SLURM_STEP_NUM_TASKS={} but {} is not set: start the ranks with "
+                                                    "srun, or set MEDLEY_STORE=host:port",
+                                                    found.place.size, name));
       }
     }
     found.place.one_host = false;

@@ -19,8 +19,7 @@ void parse_store(const std::string& text, Place& place) {
   place.store_ports = 1;
   place.store_port = 0;
   if (text[0] == '@') {
-    if (text.size() < 2 || text.size() > 100)
-      bad_store(text, "is no socket name of 1 to 99 characters after the @");
+    if (text.size() < 2 || text.size() > 100) bad_store(text, "is no socket name of 1 to 99 characters after the @");
     place.store_host = text;
     return;
   }
@@ -30,11 +29,9 @@ void parse_store(const std::string& text, Place& place) {
   const bool bracketed = place.store_host.front() == '[' && place.store_host.back() == ']';
   if (bracketed) place.store_host = place.store_host.substr(1, place.store_host.size() - 2);
   if (place.store_host.empty()) bad_store(text, "has no host");
-  if (!bracketed && place.store_host.find(':') != std::string::npos)
-    bad_store(text, "has more than one colon");
+  if (!bracketed && place.store_host.find(':') != std::string::npos) bad_store(text, "has more than one colon");
   const std::string port = text.substr(colon + 1);
-  const bool digits =
-      !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == std::string::npos;
   const int number = digits ? std::stoi(port) : 0;
   if (number < 1 || number > 65535) bad_store(text, "has no port between 1 and 65535");
   place.store_port = static_cast<std::uint16_t>(number);
@@ -57,10 +54,9 @@ Place settle_store(const Variables& variables, Found found) {
   }
   place.store_served = variables.text("MEDLEY_STORE_SERVED") == "1";
   if (place.store_served && (!store || place.token.empty())) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("MEDLEY_STORE_SERVED=1 but {} is not set: the launcher that serves the "
-                            "store sets both",
-                            store ? "MEDLEY_TOKEN" : "MEDLEY_STORE"));
+    throw Error(ErrorKind::invalid, fmt::format("MEDLEY_STORE_SERVED=1 but {} is not set: the launcher that serves the "
+                                                "store sets both",
+                                                store ? "MEDLEY_TOKEN" : "MEDLEY_STORE"));
   }
   // On one host the kernel authenticates the user, so the token need not be secret and the address can be
   // derived.

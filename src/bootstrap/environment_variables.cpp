@@ -31,8 +31,7 @@ std::optional<int> Variables::number(const std::string& name, int least, int mos
     throw Error(ErrorKind::invalid, fmt::format("{}=\"{}\" is not a whole number", name, *value));
   }
   if (number < least || number > most) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("{}={} must lie within {} and {}", name, number, least, most));
+    throw Error(ErrorKind::invalid, fmt::format("{}={} must lie within {} and {}", name, number, least, most));
   }
   return number;
 }
@@ -46,8 +45,8 @@ void Variables::place(const char* rank_name, const char* size_name, Place& into)
                                                 size ? size_name : rank_name, size ? rank_name : size_name));
   }
   if (*rank >= *size) {
-    throw Error(ErrorKind::invalid, fmt::format("{}={} does not fit {}={}: ranks count from 0 to {}",
-                                                rank_name, *rank, size_name, *size, *size - 1));
+    throw Error(ErrorKind::invalid, fmt::format("{}={} does not fit {}={}: ranks count from 0 to {}", rank_name, *rank,
+                                                size_name, *size, *size - 1));
   }
   into.rank = *rank;
   into.size = *size;

@@ -31,9 +31,9 @@ std::vector<std::string> split_parts(std::string_view all, int count) {
     all.remove_prefix(length);
   }
   if (parts.size() != static_cast<std::size_t>(count)) {
-    throw Error(ErrorKind::mismatch,
-                fmt::format("an exchange among {} ranks met one among {}: ranks called different things",
-                            count, parts.size()));
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("an exchange among {} ranks met one among {}: ranks called different things", count, parts.size()));
   }
   return parts;
 }
@@ -50,20 +50,21 @@ Error missing_ranks(Store& store, const std::string& prefix, int rank, int size)
     if (!store.try_get(fmt::format("{}/{}", prefix, other))) missing.push_back(other);
   }
   if (missing.empty()) missing.push_back(0);  // everyone arrived, but the publishing rank did not finish
-  return about_ranks(ErrorKind::timeout,
-                     fmt::format("rank {} waited for {} of {} until the deadline passed", rank, core::ranks_text(missing), size), missing);
+  return about_ranks(
+      ErrorKind::timeout,
+      fmt::format("rank {} waited for {} of {} until the deadline passed", rank, core::ranks_text(missing), size),
+      missing);
 }
 
 }  // namespace
 
-std::vector<std::string> exchange(Store& store, const std::string& prefix, int rank, int size,
-                                  const std::string& mine, Deadline deadline) {
+std::vector<std::string> exchange(Store& store, const std::string& prefix, int rank, int size, const std::string& mine,
+                                  Deadline deadline) {
   if (rank < 0 || rank >= size) {
     throw Error(ErrorKind::invalid, fmt::format("rank {} does not lie within 0 and {}", rank, size - 1));
   }
   if (store.add(fmt::format("{}/claims/{}", prefix, rank), 1) != 1) {
-    throw about_ranks(ErrorKind::mismatch, fmt::format("two processes claim rank {} of {}", rank, size),
-                      {rank});
+    throw about_ranks(ErrorKind::mismatch, fmt::format("two processes claim rank {} of {}", rank, size), {rank});
   }
   store.set(fmt::format("{}/{}", prefix, rank), mine);
   const std::string published = prefix + "/all";

@@ -30,12 +30,11 @@ MEDLEY_API std::string core_mask();
 /// single rank's mask shows whether the cores are oversubscribed.
 MEDLEY_API int cores_together(const std::vector<std::string>& masks);
 
-/// The same for the ranks of this host where other hosts, such as containers, share its machine: all cores, divided in proportion
-/// to the ranks. `here` are the masks of its own ranks, `machine` those of all ranks on the machine.
+/// The same for the ranks of this host where other hosts, such as containers, share its machine: all cores, divided in
+/// proportion to the ranks. `here` are the masks of its own ranks, `machine` those of all ranks on the machine.
 MEDLEY_API int share_of_cores(const std::vector<std::string>& here, const std::vector<std::string>& machine);
 
 /// usable_cores() with the cgroup tree and the process's own cgroup file read from elsewhere; for tests.
-MEDLEY_API int usable_cores(int affinity, const std::string& own_cgroups_file,
-                            const std::string& cgroup_root);
+MEDLEY_API int usable_cores(int affinity, const std::string& own_cgroups_file, const std::string& cgroup_root);
 
 }  // namespace medley

@@ -21,8 +21,7 @@ class SignalGuard {
     for (int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2}) {
       struct sigaction now {};
       sigaction(number, nullptr, &now);
-      if (now.sa_handler != SIG_IGN || number == SIGCHLD)
-        sigaddset(&wanted, number);  // respect nohup
+      if (now.sa_handler != SIG_IGN || number == SIGCHLD) sigaddset(&wanted, number);  // respect nohup
     }
     pthread_sigmask(SIG_SETMASK, &wanted, &mask_);
     struct sigaction ignore {};

@@ -15,9 +15,9 @@ enum class Bind { none, core };
 
 struct LaunchOptions {
   int ranks = 1;
-  std::vector<std::string> command;  ///< the program, searched in PATH, and its arguments
-  std::string backends;  ///< for MEDLEY_BACKENDS; "" leaves it to the program. With mpi: uses mpirun
-  bool prefix = true;    ///< each line of output starts with "[rank] "
+  std::vector<std::string> command;       ///< the program, searched in PATH, and its arguments
+  std::string backends;                   ///< for MEDLEY_BACKENDS; "" leaves it to the program. With mpi: uses mpirun
+  bool prefix = true;                     ///< each line of output starts with "[rank] "
   std::chrono::milliseconds grace{5000};  ///< between one rank's failure and ending the others
   bool keep_going = false;                ///< one rank's failure does not end the others
   Bind bind = Bind::none;
@@ -27,8 +27,8 @@ struct LaunchOptions {
 /// for a rank killed by a signal). A command that cannot be started is an Error of kind invalid.
 MEDLEY_API int launch(const LaunchOptions& options);
 
-/// The body of a rank that mpirun started for medley run: receives its output streams from the launcher's socket `door`,
-/// runs the program and reports its status. Returns the exit status.
+/// The body of a rank that mpirun started for medley run: receives its output streams from the launcher's socket
+/// `door`, runs the program and reports its status. Returns the exit status.
 MEDLEY_API int report_to_launcher(const std::string& door, const std::vector<std::string>& command);
 
 }  // namespace medley

@@ -57,9 +57,7 @@ Job::Job(const LaunchOptions& options)
       ranks_(static_cast<std::size_t>(options.ranks)),
       cores_(options.bind == Bind::core ? cores_for(options.ranks) : std::vector<std::string>()) {}
 
-Job::~Job() {
-  clean_up();
-}
+Job::~Job() { clean_up(); }
 
 int Job::run() {
   sigset_t wanted;
@@ -108,8 +106,8 @@ void Job::carry(Stream& stream) {
   static thread_local std::array<char, 65536> chunk;
   const ssize_t got = read(stream.from.fd(), chunk.data(), chunk.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  const bool read_on = got > 0 ? stream.lines.feed({chunk.data(), static_cast<std::size_t>(got)})
-                               : (stream.lines.finish(), false);
+  const bool read_on =
+      got > 0 ? stream.lines.feed({chunk.data(), static_cast<std::size_t>(got)}) : (stream.lines.finish(), false);
   // When nobody reads our output any more, the ranks see it as usual: a write to a closed pipe.
   if (!read_on) stream.from.reset();
 }
@@ -123,8 +121,7 @@ void Job::take_signal() {
       continue;
     }
     const bool asks_to_end = number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT;
-    if (asks_to_end && ++interrupts_ == 1)
-      say("{}, passed on to every rank; once more kills them", strsignal(number));
+    if (asks_to_end && ++interrupts_ == 1) say("{}, passed on to every rank; once more kills them", strsignal(number));
     if (asks_to_end && interrupts_ > 1) {
       signal_ranks(SIGKILL);
       kill_ = steady_clock::now() + last_words;  // mpirun may need more than one
@@ -149,9 +146,8 @@ void Job::reap() {
         info.si_pid == 0) {
       continue;
     }
-    const int status = info.si_code == CLD_EXITED
-                           ? W_EXITCODE(info.si_status, 0)
-                           : info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
+    const int status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0)
+                                                  : info.si_status | (info.si_code == CLD_DUMPED ? WCOREFLAG : 0);
     ended(static_cast<int>(i), status);
   }
   int status = 0;
@@ -178,8 +174,7 @@ void Job::ended(int rank, int status) {
     }
   }
   say("rank {} {}", rank, in_words(status));
-  if (!options_.keep_going && !terminate_ && anyone_running())
-    terminate_ = steady_clock::now() + options_.grace;
+  if (!options_.keep_going && !terminate_ && anyone_running()) terminate_ = steady_clock::now() + options_.grace;
 }
 
 void Job::act_on_time() {
@@ -193,8 +188,7 @@ void Job::act_on_time() {
     }
   }
   if (terminate_ && now >= *terminate_) {
-    say("ending {} after a grace of {:g} s", running_ranks(),
-        static_cast<double>(options_.grace.count()) / 1000.0);
+    say("ending {} after a grace of {:g} s", running_ranks(), static_cast<double>(options_.grace.count()) / 1000.0);
     signal_ranks(SIGTERM);
     signal_ranks(SIGCONT);  // a stopped rank receives SIGTERM only once it continues
     terminate_.reset();

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "bootstrap/launch.hpp"
-#include "bootstrap/launch_supervisor.hpp"
 #include "bootstrap/launch_output.hpp"
 #include "bootstrap/launch_spawn.hpp"
+#include "bootstrap/launch_supervisor.hpp"
 #include "bootstrap/store.hpp"
 #include "bootstrap/store_server.hpp"
 
@@ -76,10 +76,10 @@ class Job {
   Descriptor door_;  ///< the socket where ranks under mpirun report
 
   int exit_status_ = 0;
-  int kills_ = 0;                      ///< times the ranks were sent SIGKILL
-  int interrupts_ = 0;                 ///< SIGINT and SIGTERM so far
-  std::optional<Deadline> terminate_;  ///< when the remaining ranks get SIGTERM
-  std::optional<Deadline> kill_;       ///< and SIGKILL
+  int kills_ = 0;                        ///< times the ranks were sent SIGKILL
+  int interrupts_ = 0;                   ///< SIGINT and SIGTERM so far
+  std::optional<Deadline> terminate_;    ///< when the remaining ranks get SIGTERM
+  std::optional<Deadline> kill_;         ///< and SIGKILL
   std::optional<Deadline> all_here_by_;  ///< under mpirun: when every rank must have reported
 };
 

@@ -47,9 +47,7 @@ union Control {
 
 }  // namespace
 
-bool lists_mpi(const std::string& backends) {
-  return ("," + backends + ",").find(",mpi,") != std::string::npos;
-}
+bool lists_mpi(const std::string& backends) { return ("," + backends + ",").find(",mpi,") != std::string::npos; }
 
 namespace {
 
@@ -81,8 +79,8 @@ std::vector<std::string> mpirun_command(int ranks, bool bind) {
   const std::string count = std::to_string(ranks);
   if (version.find("Open MPI") == version.npos && version.find("OpenRTE") == version.npos)
     return {mpirun, "-n", count, "-disable-auto-cleanup", "-bind-to", bind ? "core" : "none"};
-  std::vector<std::string> words = {mpirun,      "-n",  count, "--oversubscribe", "--allow-run-as-root",
-                                    "--bind-to", bind ? "core" : "none"};
+  std::vector<std::string> words = {
+      mpirun, "-n", count, "--oversubscribe", "--allow-run-as-root", "--bind-to", bind ? "core" : "none"};
   for (const char* word : {"--mca", "orte_abort_on_non_zero_status", "0", "--enable-recovery"})
     words.emplace_back(word);
   // Open MPI 4 refuses to start even local ranks without ssh or rsh.
@@ -124,8 +122,7 @@ bool receive_descriptors(int socket, int& first, int& second) {
   while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
   const cmsghdr* header = got == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(2 * sizeof(int)))
-    return false;
+  if (!header || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(2 * sizeof(int))) return false;
   std::array<int, 2> both{};
   std::memcpy(both.data(), CMSG_DATA(header), sizeof both);
   first = both[0];
@@ -148,8 +145,7 @@ int report_to_launcher(const std::string& door, const std::vector<std::string>& 
   const Deadline deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   std::string why = "another user's socket is in its place";
   const Descriptor line = connect_to(door, 0, deadline, why);
-  if (!line || !same_user(line))
-    throw Error(ErrorKind::unavailable, fmt::format("medley run is gone: {}", why));
+  if (!line || !same_user(line)) throw Error(ErrorKind::unavailable, fmt::format("medley run is gone: {}", why));
   const std::array<std::int32_t, 2> words{place->rank, getpgrp()};
   Spawn what;
   if (!write_all(line, words.data(), sizeof words, deadline) || !wait_readable(line, deadline) ||

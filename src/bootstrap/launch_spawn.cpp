@@ -98,8 +98,7 @@ pid_t spawn(const Spawn& what) {
   Pipe report = make_pipe(), go = make_pipe();
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid < 0)
-    throw Error(ErrorKind::system, fmt::format("cannot start another process: {}", std::strerror(errno)));
+  if (pid < 0) throw Error(ErrorKind::system, fmt::format("cannot start another process: {}", std::strerror(errno)));
   if (pid == 0) become(what, arguments.data(), environment.data(), parent, {go.read.fd(), report.write.fd()});
   if (what.own_group) setpgid(pid, pid);  // both sides do it, so that the group exists whichever runs first
   report.write.reset();
@@ -127,9 +126,9 @@ std::map<std::string, std::string> current_environment() {
 Pipe make_pipe() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::system,
-                fmt::format("cannot make a pipe: {}; is the limit of open files (ulimit -n) too low?",
-                            std::strerror(errno)));
+    throw Error(
+        ErrorKind::system,
+        fmt::format("cannot make a pipe: {}; is the limit of open files (ulimit -n) too low?", std::strerror(errno)));
   }
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }

@@ -20,8 +20,8 @@
 namespace medley {
 namespace {
 
-// Open MPI's mpirun prints an error and then waits for ever when it has no descriptor for a rank's pipes. It opens 24 plus 2 per
-// rank, some more while it starts them; MPICH's proxy 9 plus 4; this launcher 11 plus 3.
+// Open MPI's mpirun prints an error and then waits for ever when it has no descriptor for a rank's pipes. It opens 24
+// plus 2 per rank, some more while it starts them; MPICH's proxy 9 plus 4; this launcher 11 plus 3.
 rlim_t descriptors_for(int ranks) { return 40 + 5 * static_cast<rlim_t>(ranks); }
 
 void make_room_for_mpirun(int ranks) {
@@ -29,8 +29,9 @@ void make_room_for_mpirun(int ranks) {
   const rlim_t needed = descriptors_for(ranks);
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed) {
-    throw Error(ErrorKind::invalid, fmt::format("the limit of open files is {}, and mpirun needs {} for {} rank{}; raise it: ulimit -n {}",
-                                                limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", std::max<rlim_t>(needed, 1024)));
+    throw Error(ErrorKind::invalid,
+                fmt::format("the limit of open files is {}, and mpirun needs {} for {} rank{}; raise it: ulimit -n {}",
+                            limit.rlim_max, needed, ranks, ranks == 1 ? "" : "s", std::max<rlim_t>(needed, 1024)));
   }
   limit.rlim_cur = needed;
   setrlimit(RLIMIT_NOFILE, &limit);
@@ -49,14 +50,13 @@ void Job::start() {
   for (int rank = 0; rank < options_.ranks; ++rank) start_rank(rank);
 }
 
-// The environment of every rank, however it is started. The launcher serves the store itself: it holds the port from the
-// moment it chooses it, and losing rank 0 does not lose the store.
+// The environment of every rank, however it is started. The launcher serves the store itself: it holds the port from
+// the moment it chooses it, and losing rank 0 does not lose the store.
 std::map<std::string, std::string> Job::rank_environment() const {
   auto variables = current_environment();
   // Set by an enclosing job.
   for (const char* name :
-       {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE",
-        "MEDLEY_CORES"}) {
+       {"MEDLEY_RANK", "MEDLEY_LOCAL_RANK", "MEDLEY_WORLD_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MEDLEY_CORES"}) {
     variables.erase(name);
   }
   variables["MEDLEY_STORE"] = fmt::format("127.0.0.1:{}", store_.port());

@@ -51,8 +51,7 @@ Supervisor::Supervisor() {
   const Descriptor listening(ends[0]);
   line_ = Descriptor(ends[1]);
   pid_ = fork();
-  if (pid_ < 0)
-    throw Error(ErrorKind::system, fmt::format("medley run cannot fork: {}", std::strerror(errno)));
+  if (pid_ < 0) throw Error(ErrorKind::system, fmt::format("medley run cannot fork: {}", std::strerror(errno)));
   if (pid_ == 0) {
     close(ends[1]);
     keep(ends[0]);

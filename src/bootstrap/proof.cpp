@@ -21,8 +21,8 @@ std::string hexadecimal(const unsigned char* bytes, std::size_t count) {
 
 std::array<unsigned char, 16> hash(std::string_view text) {
   std::array<unsigned char, 16> out{};
-  crypto_generichash(out.data(), out.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                     nullptr, 0);
+  crypto_generichash(out.data(), out.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(), nullptr,
+                     0);
   return out;
 }
 
@@ -35,23 +35,18 @@ Nonce random_nonce() {
   return nonce;
 }
 
-std::string random_token() {
-  return hexadecimal(random_nonce().data(), 16);
-}
+std::string random_token() { return hexadecimal(random_nonce().data(), 16); }
 
 Proof prove(const std::string& token, std::string_view message) {
   Proof proof;
   crypto_auth_hmacsha256_state state;
   crypto_auth_hmacsha256_init(&state, reinterpret_cast<const unsigned char*>(token.data()), token.size());
-  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(message.data()),
-                                message.size());
+  crypto_auth_hmacsha256_update(&state, reinterpret_cast<const unsigned char*>(message.data()), message.size());
   crypto_auth_hmacsha256_final(&state, proof.data());
   return proof;
 }
 
-bool equal(const Proof& a, const Proof& b) {
-  return sodium_memcmp(a.data(), b.data(), a.size()) == 0;
-}
+bool equal(const Proof& a, const Proof& b) { return sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
 
 std::string digest(std::string_view text) {
   const auto bytes = hash(text);

@@ -45,10 +45,9 @@ Memberships& memberships() {
 }
 
 [[noreturn]] void cannot_meet(const Place& place, const char* what, const char* line) {
-  throw Error(
-      ErrorKind::invalid,
-      fmt::format("rank {} of {} ({}) cannot meet the others: {}; in the shell that starts the job, run: {}",
-                  place.rank, place.size, name(place.source), what, line));
+  throw Error(ErrorKind::invalid,
+              fmt::format("rank {} of {} ({}) cannot meet the others: {}; in the shell that starts the job, run: {}",
+                          place.rank, place.size, name(place.source), what, line));
 }
 
 void check_reachable(const Place& place) {
@@ -68,8 +67,7 @@ void join(const Place& place, Membership& membership, Deadline deadline) {
     return;
   }
   check_reachable(place);
-  StoreAddress address{place.store_host, place.store_port, place.store_ports,
-                       place.token,      place.rank,       place.size};
+  StoreAddress address{place.store_host, place.store_port, place.store_ports, place.token, place.rank, place.size};
   if (place.rank == 0 && !place.store_served) {
     StoreServerOptions options;
     options.host = place.store_host;
@@ -77,8 +75,7 @@ void join(const Place& place, Membership& membership, Deadline deadline) {
     options.ports = place.store_ports;
     options.token = place.token;
     options.size = place.size;
-    if (!membership.server)
-      membership.server = std::make_unique<StoreServer>(options);  // kept by a failed attempt
+    if (!membership.server) membership.server = std::make_unique<StoreServer>(options);  // kept by a failed attempt
     if (membership.server->port() != 0) address.port = membership.server->port();
     address.ports = 1;
   }

@@ -20,8 +20,8 @@ namespace medley {
 /// address or token, the Error prints the line to export.
 MEDLEY_API std::shared_ptr<Store> connect_store(const Place& place, Deadline deadline);
 
-/// An all-gather: every rank passes `mine` and gets everyone's, indexed by rank. `prefix` must be new for each exchange.
-/// An Error of kind timeout names the missing ranks; two processes that claim one rank are an Error of kind
+/// An all-gather: every rank passes `mine` and gets everyone's, indexed by rank. `prefix` must be new for each
+/// exchange. An Error of kind timeout names the missing ranks; two processes that claim one rank are an Error of kind
 /// mismatch.
 MEDLEY_API std::vector<std::string> exchange(Store& store, const std::string& prefix, int rank, int size,
                                              const std::string& mine, Deadline deadline);

@@ -44,12 +44,10 @@ void expand_range(const std::string& list, std::string_view range, std::vector<s
   const std::size_t dash = range.find('-');
   const std::string_view first = range.substr(0, dash);
   const std::string_view last = dash == range.npos ? first : range.substr(dash + 1);
-  if (!is_number(first) || !is_number(last))
-    malformed(list, fmt::format("\"{}\" is no range of numbers", range));
+  if (!is_number(first) || !is_number(last)) malformed(list, fmt::format("\"{}\" is no range of numbers", range));
   const int from = std::stoi(std::string(first)), to = std::stoi(std::string(last));
   if (to < from) malformed(list, fmt::format("\"{}\" runs backwards", range));
-  if (static_cast<std::size_t>(to - from) >= most_nodes)
-    malformed(list, "it names more than a million nodes");
+  if (static_cast<std::size_t>(to - from) >= most_nodes) malformed(list, "it names more than a million nodes");
   for (int i = from; i <= to; ++i) into.push_back(fmt::format("{:0{}}", i, first.size()));
 }
 
@@ -62,8 +60,7 @@ void expand_name(const std::string& list, std::string_view name, std::vector<std
     const std::size_t close = name.find(']', open);
     if (close == name.npos) malformed(list, "a bracket is not closed");
     std::vector<std::string> numbers;
-    for (auto range : split_at_commas(name.substr(open + 1, close - open - 1)))
-      expand_range(list, range, numbers);
+    for (auto range : split_at_commas(name.substr(open + 1, close - open - 1))) expand_range(list, range, numbers);
     if (names.size() * numbers.size() > most_nodes) malformed(list, "it names more than a million nodes");
     std::vector<std::string> longer;
     for (const auto& so_far : names) {
@@ -81,8 +78,7 @@ std::vector<std::string> expand_node_list(const std::string& list) {
   std::vector<std::string> nodes;
   for (auto name : split_at_commas(list)) {
     if (name.empty()) malformed(list, "a name is empty");
-    if (name[0] == ']' ||
-        std::count(name.begin(), name.end(), '[') != std::count(name.begin(), name.end(), ']')) {
+    if (name[0] == ']' || std::count(name.begin(), name.end(), '[') != std::count(name.begin(), name.end(), ']')) {
       malformed(list, "a bracket is not closed");
     }
     expand_name(list, name, nodes);

@@ -45,8 +45,7 @@ std::vector<Address> resolve(const std::string& host, std::uint16_t port, bool p
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | (passive ? AI_PASSIVE : 0);
   addrinfo* list = nullptr;
-  const int error =
-      getaddrinfo(host.empty() ? nullptr : host.c_str(), fmt::format("{}", port).c_str(), &hints, &list);
+  const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(), fmt::format("{}", port).c_str(), &hints, &list);
   if (error != 0) {
     why = fmt::format("the name \"{}\" cannot be resolved ({})", host, gai_strerror(error));
     return {};
@@ -93,9 +92,8 @@ bool wait_for(const Descriptor& socket, short events, Deadline deadline) {
   may_block("a socket");
   for (;;) {
     const auto now = std::chrono::steady_clock::now();  // subtracting from Deadline::max() could overflow
-    const auto left = deadline > now + milliseconds(60'000)
-                          ? 60'000
-                          : std::chrono::ceil<milliseconds>(deadline - now).count();
+    const auto left =
+        deadline > now + milliseconds(60'000) ? 60'000 : std::chrono::ceil<milliseconds>(deadline - now).count();
     pollfd entry{socket.fd(), events, 0};
     const int ready = poll(&entry, 1, static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
     if (ready > 0) return true;
@@ -127,7 +125,7 @@ Descriptor listen_on(const std::string& host, std::uint16_t port, int ports) {
   if (why.empty()) why = std::strerror(error);
   const std::string where = host.starts_with("@") ? host
                             : ports == 1          ? fmt::format("{}:{}", host, port)
-                                         : fmt::format("{}, ports {} to {}", host, port, port + ports - 1);
+                                                  : fmt::format("{}, ports {} to {}", host, port, port + ports - 1);
   throw Error(ErrorKind::system,
               fmt::format("the store cannot listen on {}: {}; give every rank another free address, as "
                           "MEDLEY_STORE=host:port",
@@ -140,8 +138,8 @@ std::string own_end(const Descriptor& socket) {
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&name), &length) != 0) return {};
   if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return {};
   char text[NI_MAXHOST] = "";
-  const bool told = getnameinfo(reinterpret_cast<const sockaddr*>(&name), length, text, sizeof text, nullptr, 0,
-                                NI_NUMERICHOST) == 0;
+  const bool told =
+      getnameinfo(reinterpret_cast<const sockaddr*>(&name), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0;
   return told ? text : "";
 }
 
@@ -196,9 +194,7 @@ bool same_user(const Descriptor& socket) {
   return getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
 }
 
-bool wait_readable(const Descriptor& socket, Deadline deadline) {
-  return wait_for(socket, POLLIN, deadline);
-}
+bool wait_readable(const Descriptor& socket, Deadline deadline) { return wait_for(socket, POLLIN, deadline); }
 
 bool write_all(const Descriptor& socket, const void* bytes, std::size_t count, Deadline deadline) {
   const char* next = static_cast<const char*>(bytes);

@@ -18,8 +18,7 @@ void LocalStore::set(const std::string& key, const std::string& value) {
 std::string LocalStore::get(const std::string& key, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const bool found = changed_.wait_until(lock, deadline, [&] { return values_.contains(key); });
-  if (!found)
-    throw Error(ErrorKind::timeout, fmt::format("nobody set \"{}\" in the store before the deadline", key));
+  if (!found) throw Error(ErrorKind::timeout, fmt::format("nobody set \"{}\" in the store before the deadline", key));
   return values_[key];
 }
 
@@ -58,8 +57,7 @@ std::int64_t add_to(StoreTable& table, const std::string& key, std::int64_t delt
   }
   std::int64_t result = 0;
   if (__builtin_add_overflow(number, delta, &result)) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("adding {} to \"{}\" in the store leaves 64 bits", delta, key));
+    throw Error(ErrorKind::invalid, fmt::format("adding {} to \"{}\" in the store leaves 64 bits", delta, key));
   }
   table[key] = fmt::format("{}", result);
   return result;

@@ -39,15 +39,9 @@ class MEDLEY_API PrefixStore final : public Store {
   PrefixStore(std::shared_ptr<Store> whole, std::string prefix)
       : whole_(std::move(whole)), prefix_(std::move(prefix)) {}
   void set(const std::string& key, const std::string& value) override { whole_->set(prefix_ + key, value); }
-  std::string get(const std::string& key, Deadline deadline) override {
-    return whole_->get(prefix_ + key, deadline);
-  }
-  std::optional<std::string> try_get(const std::string& key) override {
-    return whole_->try_get(prefix_ + key);
-  }
-  std::int64_t add(const std::string& key, std::int64_t delta) override {
-    return whole_->add(prefix_ + key, delta);
-  }
+  std::string get(const std::string& key, Deadline deadline) override { return whole_->get(prefix_ + key, deadline); }
+  std::optional<std::string> try_get(const std::string& key) override { return whole_->try_get(prefix_ + key); }
+  std::int64_t add(const std::string& key, std::int64_t delta) override { return whole_->add(prefix_ + key, delta); }
   void erase(const std::string& key) override { whole_->erase(prefix_ + key); }
   void erase_prefix(const std::string& prefix) override { whole_->erase_prefix(prefix_ + prefix); }
   std::string own_address() const override { return whole_->own_address(); }

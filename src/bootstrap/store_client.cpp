@@ -49,27 +49,23 @@ Attempt try_join(const StoreAddress& address, std::uint16_t port, Deadline deadl
   const auto server = wire::parse_greeting(bytes);
   if (!server) return attempt;
   const Nonce client = random_nonce();
-  const std::string hello =
-      wire::hello(address.token, *server, client, static_cast<std::uint32_t>(address.rank),
-                  static_cast<std::uint32_t>(address.size));
+  const std::string hello = wire::hello(address.token, *server, client, static_cast<std::uint32_t>(address.rank),
+                                        static_cast<std::uint32_t>(address.size));
   bytes.resize(wire::verdict_bytes);
   if (!write_all(attempt.socket, hello.data(), hello.size(), soon)) return attempt;
   if (!read_all(attempt.socket, bytes.data(), bytes.size(), soon)) return attempt;
   const auto answer = wire::parse_verdict(bytes, address.token, *server, client);
   if (!answer) return attempt;
   switch (answer->code) {
-    case wire::Verdict::welcome:
-      attempt.outcome = Outcome::joined;
-      break;
+    case wire::Verdict::welcome: attempt.outcome = Outcome::joined; break;
     case wire::Verdict::wrong_token:
       attempt.outcome = Outcome::refused;
       attempt.why = "it refused this rank's token; is MEDLEY_TOKEN the same on every rank?";
       break;
     case wire::Verdict::wrong_size:
-      throw Error(ErrorKind::mismatch,
-                  fmt::format("rank {} counts {} ranks but the job's store counts {}: start every "
-                              "rank with the same world size",
-                              address.rank, address.size, answer->size));
+      throw Error(ErrorKind::mismatch, fmt::format("rank {} counts {} ranks but the job's store counts {}: start every "
+                                                   "rank with the same world size",
+                                                   address.rank, address.size, answer->size));
   }
   return attempt;
 }
@@ -94,23 +90,21 @@ std::pair<Descriptor, std::uint16_t> join(const StoreAddress& address, Deadline 
       if (attempt.outcome == Outcome::refused) first_refusal = std::min(first_refusal, now);
       if (attempt.outcome != Outcome::nobody || i == 0) why = attempt.why;
       if (address.ports == 1 && attempt.outcome == Outcome::refused && now - first_refusal > refusal_limit) {
-        throw Error(ErrorKind::invalid, fmt::format("rank {} cannot join the job's store at {}: {}",
-                                                    address.rank, describe(address), why));
+        throw Error(ErrorKind::invalid,
+                    fmt::format("rank {} cannot join the job's store at {}: {}", address.rank, describe(address), why));
       }
     }
     if (steady_clock::now() >= deadline) break;
     std::this_thread::sleep_until(std::min(deadline, steady_clock::now() + pause));
     pause = std::min(pause * 2, milliseconds(100));
   }
-  throw Error(ErrorKind::timeout,
-              fmt::format("rank {} could not join the job's store at {} before the deadline: {}",
-                          address.rank, describe(address), why));
+  throw Error(ErrorKind::timeout, fmt::format("rank {} could not join the job's store at {} before the deadline: {}",
+                                              address.rank, describe(address), why));
 }
 
 }  // namespace
 
-StoreClient::StoreClient(StoreAddress address, Deadline deadline)
-    : address_(std::move(address)), owner_(getpid()) {
+StoreClient::StoreClient(StoreAddress address, Deadline deadline) : address_(std::move(address)), owner_(getpid()) {
   auto [socket, port] = join(address_, deadline);
   address_.port = port;
   address_.ports = 1;
@@ -148,8 +142,8 @@ StoreClient::Reply StoreClient::ask(const std::string& frame, const std::string&
   Descriptor socket = take_socket(deadline);
   std::uint32_t length = 0;
   std::string body;
-  bool good = write_all(socket, frame.data(), frame.size(), deadline) &&
-              read_all(socket, &length, sizeof length, deadline);
+  bool good =
+      write_all(socket, frame.data(), frame.size(), deadline) && read_all(socket, &length, sizeof length, deadline);
   if (good) {
     body.resize(length);
     good = length > 0 && read_all(socket, body.data(), body.size(), deadline);
@@ -188,8 +182,7 @@ std::optional<std::string> StoreClient::try_get(const std::string& key) {
 std::int64_t StoreClient::add(const std::string& key, std::int64_t delta) {
   const auto frame = wire::request(wire::Verb::add, key, wire::number(delta));
   const auto result = wire::parse_number(ask(frame, key, steady_clock::now() + answer_limit).value);
-  if (!result)
-    throw Error(ErrorKind::system, fmt::format("the job's store answered add(\"{}\") with no number", key));
+  if (!result) throw Error(ErrorKind::system, fmt::format("the job's store answered add(\"{}\") with no number", key));
   return *result;
 }
 

@@ -47,7 +47,7 @@ class MEDLEY_API StoreClient final : public Store {
 
   StoreAddress address_;  ///< with the one port where the handshake succeeded
   std::string own_address_;
-  pid_t owner_;           ///< a forked child must not use its parent's sockets
+  pid_t owner_;  ///< a forked child must not use its parent's sockets
   std::mutex mutex_;
   std::vector<Descriptor> idle_;
 };

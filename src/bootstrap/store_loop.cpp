@@ -22,8 +22,7 @@ constexpr int accepted_at_once = 16;
 constexpr milliseconds pause_without_descriptors{100};
 
 Descriptor checked(int fd, const char* what) {
-  if (fd < 0)
-    throw Error(ErrorKind::system, fmt::format("the store cannot start: {}: {}", what, std::strerror(errno)));
+  if (fd < 0) throw Error(ErrorKind::system, fmt::format("the store cannot start: {}: {}", what, std::strerror(errno)));
   return Descriptor(fd);
 }
 
@@ -108,8 +107,7 @@ void StoreLoop::add_stranger(Descriptor socket) {
   watch(socket.fd(), id, EPOLLIN, EPOLL_CTL_ADD);
   StoreSession session(options_.token, static_cast<std::uint32_t>(options_.size));
   const Deadline admission_ends = steady_clock::now() + options_.handshake_limit;
-  const auto added =
-      connections_.emplace(id, Connection{std::move(socket), std::move(session), admission_ends}).first;
+  const auto added = connections_.emplace(id, Connection{std::move(socket), std::move(session), admission_ends}).first;
   strangers_.push_back(id);
   ++stranger_count_;
   added->second.out = added->second.session.greeting();

@@ -42,9 +42,7 @@ StoreServer::~StoreServer() {
   if (impl_->owner() != getpid()) (void)impl_.release();
 }
 
-std::uint16_t StoreServer::port() const {
-  return impl_->loop().port();
-}
+std::uint16_t StoreServer::port() const { return impl_->loop().port(); }
 
 bool StoreServer::drain(std::chrono::milliseconds limit) {
   return impl_->owner() == getpid() && impl_->loop().wait_until_empty(limit);

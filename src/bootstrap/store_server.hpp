@@ -16,12 +16,11 @@ struct StoreServerOptions {
   /// for every interface (a host's own name often resolves to loopback on that host, so it cannot say where
   /// to listen).
   std::string host = "127.0.0.1";
-  std::uint16_t port = 0;  ///< 0: any free one
-  int ports = 1;           ///< consecutive ports tried in order
-  std::string token;       ///< what a rank must prove to know
-  int size = 0;            ///< the world size ranks must agree on; 0: not checked
-  std::chrono::milliseconds handshake_limit{
-      3000};            ///< a connection that has not authenticated by then is closed
+  std::uint16_t port = 0;                           ///< 0: any free one
+  int ports = 1;                                    ///< consecutive ports tried in order
+  std::string token;                                ///< what a rank must prove to know
+  int size = 0;                                     ///< the world size ranks must agree on; 0: not checked
+  std::chrono::milliseconds handshake_limit{3000};  ///< a connection that has not authenticated by then is closed
   int strangers = 128;  ///< unauthenticated connections held at a time; one more drops the oldest
 };
 

@@ -40,8 +40,7 @@ bool StoreSession::take_frames(std::vector<wire::Request>& requests) {
     const auto length = wire::parse_length(heard_.data() + done);
     if (!length) return false;
     if (heard_.size() - done - sizeof(std::uint32_t) < *length) break;
-    auto request =
-        wire::parse_request(std::string_view(heard_).substr(done + sizeof(std::uint32_t), *length));
+    auto request = wire::parse_request(std::string_view(heard_).substr(done + sizeof(std::uint32_t), *length));
     if (!request) return false;
     requests.push_back(std::move(*request));
     done += sizeof(std::uint32_t) + *length;

@@ -13,8 +13,7 @@ namespace medley {
 class StoreSession {
  public:
   /// `size` is the required world size, or 0.
-  StoreSession(const std::string& token, std::uint32_t size)
-      : token_(token), size_(size), nonce_(random_nonce()) {}
+  StoreSession(const std::string& token, std::uint32_t size) : token_(token), size_(size), nonce_(random_nonce()) {}
   /// A session whose other end has authenticated elsewhere: only frames follow.
   static StoreSession joined() {
     StoreSession session({}, 0);

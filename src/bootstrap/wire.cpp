@@ -33,8 +33,7 @@ Proof proof_of(const std::string& token, const char* who, const Parts&... parts)
 
 std::string frame(std::string_view head, std::string_view key, std::string_view rest) {
   const std::size_t length = head.size() + key.size() + rest.size();
-  if (length > most_frame_bytes)
-    throw Error(ErrorKind::invalid, "a store's key and value may take 1 GiB at most");
+  if (length > most_frame_bytes) throw Error(ErrorKind::invalid, "a store's key and value may take 1 GiB at most");
   std::string out;
   out.reserve(sizeof(std::uint32_t) + length);
   put(out, static_cast<std::uint32_t>(length));
@@ -122,8 +121,7 @@ std::optional<Request> parse_request(std::string_view body) {
   const auto verb = take<std::uint8_t>(body);
   const auto key_bytes = take<std::uint32_t>(body);
   if (verb > static_cast<std::uint8_t>(Verb::erase_prefix) || key_bytes > body.size()) return std::nullopt;
-  return Request{static_cast<Verb>(verb), std::string(body.substr(0, key_bytes)),
-                 std::string(body.substr(key_bytes))};
+  return Request{static_cast<Verb>(verb), std::string(body.substr(0, key_bytes)), std::string(body.substr(key_bytes))};
 }
 
 std::string reply(Status status, std::string_view value) {

@@ -53,15 +53,13 @@ tune::BenchRequest request_of(const BenchArguments& given) {
 }
 
 std::string table_of(const tune::BenchResult& result) {
-  Table table({"op", "bytes", "memory", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s",
-               "busbw GB/s", ""});
+  Table table(
+      {"op", "bytes", "memory", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s", ""});
   for (const tune::BenchRow& row : result.rows) {
-    const std::string op =
-        fmt::format("{}{}", name(row.op), row.counts == tune::Counts::skewed ? " skewed" : "");
-    table.add({op, size_text(static_cast<std::int64_t>(row.bytes)), std::string(name(row.memory)),
-               row.backend, row.algorithm, fmt::format("{:.2f}", row.time.median),
-               fmt::format("{:.2f}", row.time.mad), fmt::format("{:.2f}", row.time.p99),
-               fmt::format("{:.3f}", row.algbw), fmt::format("{:.3f}", row.busbw),
+    const std::string op = fmt::format("{}{}", name(row.op), row.counts == tune::Counts::skewed ? " skewed" : "");
+    table.add({op, size_text(static_cast<std::int64_t>(row.bytes)), std::string(name(row.memory)), row.backend,
+               row.algorithm, fmt::format("{:.2f}", row.time.median), fmt::format("{:.2f}", row.time.mad),
+               fmt::format("{:.2f}", row.time.p99), fmt::format("{:.3f}", row.algbw), fmt::format("{:.3f}", row.busbw),
                result.routes_compete && row.fastest ? "fastest" : ""});
   }
   return table.str();
@@ -69,8 +67,8 @@ std::string table_of(const tune::BenchResult& result) {
 
 /// Hierarchical backends are compared separately from single libraries.
 std::string table_of(const tune::MixResult& result) {
-  const bool pairs = std::any_of(result.rows.begin(), result.rows.end(),
-                                 [](const auto& row) { return row.speedup_over_two > 0; });
+  const bool pairs =
+      std::any_of(result.rows.begin(), result.rows.end(), [](const auto& row) { return row.speedup_over_two > 0; });
   Table table({"mix", "memory", "backend", "median µs", "mad", "against the best library",
                pairs ? "against the best of two" : ""});
   for (const tune::MixRow& row : result.rows) {
@@ -79,7 +77,8 @@ std::string table_of(const tune::MixResult& result) {
       return fmt::format("{:.2f}x as fast", gain) + (high > 0 ? fmt::format(" ({:.2f} to {:.2f})", low, high) : "");
     };
     table.add({row.mix, std::string(name(row.memory)), row.backend, fmt::format("{:.1f}", row.time.median),
-               fmt::format("{:.1f}", row.time.mad), shown(row.speedup, row.speedup_low, row.speedup_high), shown(row.speedup_over_two)});
+               fmt::format("{:.1f}", row.time.mad), shown(row.speedup, row.speedup_low, row.speedup_high),
+               shown(row.speedup_over_two)});
   }
   return table.str();
 }
@@ -96,11 +95,12 @@ void write_csv(const std::string& path, const std::string& text) {
 void say(const tune::BenchJob& job) {
   if (job.rank != 0) return;
   if (job.clocks_compared) {
-    fmt::print(stderr, "medley bench: the hosts' clocks were compared by messages: times are right to within microseconds of the network\n");
+    fmt::print(
+        stderr,
+        "medley bench: the hosts' clocks were compared by messages: times are right to within microseconds of the network\n");
   }
   if (!job.follows_table) return;
-  if (!job.table.path.empty())
-    fmt::print(stderr, "medley bench: auto by {} ({})\n", job.table.path, job.table.hash);
+  if (!job.table.path.empty()) fmt::print(stderr, "medley bench: auto by {} ({})\n", job.table.path, job.table.hash);
   if (!job.table.note.empty()) fmt::print(stderr, "medley bench: {}\n", job.table.note);
 }
 
@@ -136,24 +136,29 @@ int bench_here(const BenchArguments& given) {
 
 void add_bench(CLI::App& app) {
   auto given = std::make_shared<BenchArguments>();
-  CLI::App* bench =
-      add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
-                  "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
-                    static_cast<void>(request_of(*given));  // report errors once, before any rank starts
-                    return on_ranks(given->ranks, tune::without_auto(parse_list(given->backends)),
-                                    [given] { return bench_here(*given); });
-                  });
+  CLI::App* bench = add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
+                                "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
+                                  static_cast<void>(request_of(*given));  // report errors once, before any rank starts
+                                  return on_ranks(given->ranks, tune::without_auto(parse_list(given->backends)),
+                                                  [given] { return bench_here(*given); });
+                                });
   bench->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 4096));
   bench->add_option("--op", given->ops, "Operations, or all")->capture_default_str();
   bench->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor, four times more at each step")
       ->capture_default_str();
-  bench->add_option("--backends", given->backends, "Backends to measure; auto: by rules and table (default: all that work here)")->check(known_backends());
-  bench->add_option("--algorithms", given->algorithms, "Algorithms: all, or names such as native,ring (default: each backend's own choice)");
-  bench->add_option("--counts", given->counts, "How the parts of v-collectives differ")->capture_default_str()
+  bench
+      ->add_option("--backends", given->backends,
+                   "Backends to measure; auto: by rules and table (default: all that work here)")
+      ->check(known_backends());
+  bench->add_option("--algorithms", given->algorithms,
+                    "Algorithms: all, or names such as native,ring (default: each backend's own choice)");
+  bench->add_option("--counts", given->counts, "How the parts of v-collectives differ")
+      ->capture_default_str()
       ->check(CLI::IsMember({"uniform", "skewed", "both"}));
   bench->add_option("--table", given->table, "A route table for auto, which is then added to the list");
-  bench->add_option("--mix", given->mixes, "Whole steps instead of single operations: moe, dlrm, dense or all; auto is added to the list");
+  bench->add_option("--mix", given->mixes,
+                    "Whole steps instead of single operations: moe, dlrm, dense or all; auto is added to the list");
   add_memory(*bench, given->memory);
   bench->add_option("--dtype", given->dtype, "Element type")->capture_default_str();
   bench->add_option("--seconds", given->seconds, "Time for all rows together (default: 0.1 s a row)")

@@ -20,7 +20,7 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   command->footer("Example:\n  " + example);
   if (action) {
     command->callback([action = std::move(action)] {
-      if (!std::getenv("MEDLEY_PARSE_ONLY")) exit_with(action());   // for tests/docs: checks that the line parses
+      if (!std::getenv("MEDLEY_PARSE_ONLY")) exit_with(action());  // for tests/docs: checks that the line parses
     });
   }
   return command;

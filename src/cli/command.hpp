@@ -1,5 +1,6 @@
-// Shared by all subcommands: adding one, writing JSON, reading sizes. A subcommand's action returns the exit status: 0 success, 1
-// what it checked does not hold. Bad usage and bad input are thrown as medley::Error of kind invalid and become status 2 in main().
+// Shared by all subcommands: adding one, writing JSON, reading sizes. A subcommand's action returns the exit status: 0
+// success, 1 what it checked does not hold. Bad usage and bad input are thrown as medley::Error of kind invalid and
+// become status 2 in main().
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -29,12 +30,13 @@ CLI::Validator positive();
 /// For options that take a comma-separated list of backends: each must be known here, be a pair of such, or be `auto`.
 CLI::Validator known_backends();
 
-/// Throws Error(invalid) when the first word is neither an option nor a command, naming the command that is spelled most like it.
+/// Throws Error(invalid) when the first word is neither an option nor a command, naming the command that is spelled
+/// most like it.
 void check_command(const CLI::App& app, const std::vector<std::string>& words);
 /// The names of the commands below one, without hidden ones.
 std::vector<std::string> command_names(const CLI::App& app);
-/// After parsing failed for words that nobody expected: a sentence with the option or command that is spelled most like the first of
-/// them. Empty where there are none.
+/// After parsing failed for words that nobody expected: a sentence with the option or command that is spelled most like
+/// the first of them. Empty where there are none.
 std::string unexpected_words(const CLI::App& app);
 
 /// Lets `medley run … -- PROGRAM` through the parser; call it on the words of the command line before parsing.

@@ -1,4 +1,5 @@
-// medley completion: completion scripts for bash, zsh and fish, made from the same description that parses the command line.
+// medley completion: completion scripts for bash, zsh and fish, made from the same description that parses the command
+// line.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,13 +17,11 @@ namespace {
 
 /// One command as a completion script needs it.
 struct Completable {
-  std::string path;  ///< "shape search"; empty: medley itself
+  std::string path;                                          ///< "shape search"; empty: medley itself
   std::vector<std::string> commands, options, descriptions;  ///< descriptions: of the options
 };
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
-}
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 void collect(const CLI::App& app, const std::string& path, std::vector<Completable>& entries) {
   Completable entry{path, command_names(app), {}, {}};
@@ -73,7 +72,8 @@ std::string bash_script(const std::vector<Completable>& entries) {
   text.back() = ')';
   text += " path=\"${path:+$path }$word\" ;;\n    esac\n  done\n  case $previous in\n";
   for (const auto& [option, names] : values())
-    text += fmt::format("    {}) COMPREPLY=($(compgen -f -W '{}' -- \"$current\")); return ;;\n", option, fmt::join(names, " "));
+    text += fmt::format("    {}) COMPREPLY=($(compgen -f -W '{}' -- \"$current\")); return ;;\n", option,
+                        fmt::join(names, " "));
   text += "  esac\n  case $path in\n";
   for (const Completable& entry : entries) {
     std::vector<std::string> words = entry.commands;
@@ -117,16 +117,20 @@ std::string fish_script(const std::vector<Completable>& entries) {
     }
     std::string before = at;
     if (!entry.commands.empty())
-      before += fmt::format("{}not __fish_seen_subcommand_from {}", at.empty() ? "" : "; and ", fmt::join(entry.commands, " "));
+      before += fmt::format("{}not __fish_seen_subcommand_from {}", at.empty() ? "" : "; and ",
+                            fmt::join(entry.commands, " "));
     std::vector<std::string> words = entry.commands;
     for (const std::string& word : arguments_of(entry.path)) words.push_back(word);
     if (!words.empty())
-      text += fmt::format("complete -c medley -f -n {} -a {}\n", quoted(before), quoted(fmt::format("{}", fmt::join(words, " "))));
+      text += fmt::format("complete -c medley -f -n {} -a {}\n", quoted(before),
+                          quoted(fmt::format("{}", fmt::join(words, " "))));
     for (std::size_t i = 0; i < entry.options.size(); ++i) {
       const auto names = known.find(entry.options[i]);
-      text += fmt::format("complete -c medley -n {} -l {} -d {}{}\n", quoted(before.empty() ? "true" : before), entry.options[i].substr(2),
-                          quoted(entry.descriptions[i]),
-                          names == known.end() ? "" : fmt::format(" -r -a {}", quoted(fmt::format("{}", fmt::join(names->second, " ")))));
+      text += fmt::format("complete -c medley -n {} -l {} -d {}{}\n", quoted(before.empty() ? "true" : before),
+                          entry.options[i].substr(2), quoted(entry.descriptions[i]),
+                          names == known.end()
+                              ? ""
+                              : fmt::format(" -r -a {}", quoted(fmt::format("{}", fmt::join(names->second, " ")))));
     }
   }
   return text;
@@ -135,7 +139,9 @@ std::string fish_script(const std::vector<Completable>& entries) {
 int print_completion(const CLI::App& app, const std::string& shell) {
   std::vector<Completable> entries;
   collect(app, "", entries);
-  fmt::print("{}", shell == "bash" ? bash_script(entries) : shell == "zsh" ? zsh_script(entries) : fish_script(entries));
+  fmt::print("{}", shell == "bash"  ? bash_script(entries)
+                   : shell == "zsh" ? zsh_script(entries)
+                                    : fish_script(entries));
   return 0;
 }
 
@@ -149,7 +155,9 @@ void add_completion(CLI::App& app) {
                   "  source <(medley completion zsh)       # in ~/.zshrc\n"
                   "  medley completion fish | source       # in ~/.config/fish/config.fish",
                   [shell, &app] { return print_completion(app, *shell); });
-  completion->add_option("SHELL", *shell, "Shell: bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->add_option("SHELL", *shell, "Shell: bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
 }
 
 }  // namespace medley::cli

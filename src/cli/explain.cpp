@@ -1,5 +1,5 @@
-// medley explain: the route a table selects for an operation, the runners-up with their margins, and why; or what each operation of a
-// whole step takes and what that buys.
+// medley explain: the route a table selects for an operation, the runners-up with their margins, and why; or what each
+// operation of a whole step takes and what that buys.
 #include "tune/explain.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct ExplainArguments {
   std::string backends, allow;
   std::string json;
   std::string step;
-  replay::ReplayOptions replay{.tflops = 100};   // of --step SCHEDULE, as in tune --for
+  replay::ReplayOptions replay{.tflops = 100};  // of --step SCHEDULE, as in tune --for
   tune::ExplainRequest request{.ranks = 0, .hosts = 1};
 };
 
@@ -46,13 +46,12 @@ tune::ExplainRequest request_of(const ExplainArguments& given) {
 
 void print(const tune::Explanation& answer, const std::string& path) {
   fmt::print("{} of {} bytes, {} memory, {}\ntable {} ({}), measured on {}\n\n", name(answer.asked.op),
-             answer.asked.bytes, name(answer.asked.memory), route::text(answer.shape), path,
-             answer.table_hash, answer.measured_on);
+             answer.asked.bytes, name(answer.asked.memory), route::text(answer.shape), path, answer.table_hash,
+             answer.measured_on);
   if (!answer.found) {
     fmt::print("no row: the built-in order counts, {}\n",
-               answer.asked.memory == Memory::cuda
-                   ? "nccl, or the first backend that moves CUDA memory"
-                   : "shm inside a host, or the first backend of the context");
+               answer.asked.memory == Memory::cuda ? "nccl, or the first backend that moves CUDA memory"
+                                                   : "shm inside a host, or the first backend of the context");
     return;
   }
   fmt::print("route: {}/{}\n", answer.route.backend, answer.route.algorithm);
@@ -62,8 +61,7 @@ void print(const tune::Explanation& answer, const std::string& path) {
   Table rows({"", "route", "median µs", "95 % interval", "samples", "against the route"});
   for (const auto& [timing, slower, taken] : answer.routes) {
     rows.add({taken ? "*" : "", timing.route.backend + "/" + timing.route.algorithm,
-              fmt::format("{:.2f}", timing.median_us),
-              fmt::format("{:.2f} to {:.2f}", timing.low_us, timing.high_us),
+              fmt::format("{:.2f}", timing.median_us), fmt::format("{:.2f} to {:.2f}", timing.low_us, timing.high_us),
               fmt::format("{}", timing.samples), taken ? "" : fmt::format("{:+.1f} %", 100 * (slower - 1))});
   }
   fmt::print("{}", rows.str());
@@ -73,9 +71,13 @@ void print(const tune::Explanation& answer, const std::string& path) {
 route::Shape world_of(const ExplainArguments& given, const route::Table& table) {
   const int ranks = given.request.ranks, hosts = given.request.hosts;
   if (ranks > 0 && (hosts > ranks || ranks % hosts != 0))
-    throw Error(ErrorKind::invalid, fmt::format("--step needs hosts with the same number of ranks each; {} ranks are not on {} hosts so", ranks, hosts));
+    throw Error(ErrorKind::invalid,
+                fmt::format("--step needs hosts with the same number of ranks each; {} ranks are not on {} hosts so",
+                            ranks, hosts));
   if (ranks > 0) return {hosts, ranks / hosts};
-  if (!table.step) throw Error(ErrorKind::invalid, fmt::format("{} was not tuned for a step; add --ranks, and --hosts for several", given.table));
+  if (!table.step)
+    throw Error(ErrorKind::invalid,
+                fmt::format("{} was not tuned for a step; add --ranks, and --hosts for several", given.table));
   return table.step->shape;
 }
 
@@ -104,12 +106,17 @@ std::string against_library(const tune::ExplainedOperation& one) {
 void print(const tune::StepExplanation& answer, const std::string& path) {
   fmt::print("{}\ntable {} ({}), measured on {}\n\n", answer.name, path, answer.table_hash, answer.measured_on);
   const std::string library = answer.library.empty() ? "the best library" : answer.library;
-  Table rows({"op", "dtype", "shape", "bytes", "count", "route", "by", "alone µs", "over " + library + " µs", "against it", "sure"});
+  Table rows({"op", "dtype", "shape", "bytes", "count", "route", "by", "alone µs", "over " + library + " µs",
+              "against it", "sure"});
   for (const tune::ExplainedOperation& one : answer.operations) {
     const tune::StepOperation& o = one.operation;
-    rows.add({std::string(name(o.op)), std::string(name(o.dtype)), fmt::format("{} x {}", o.shape.hosts, o.shape.ranks_per_host),
-              size_text(o.bytes), std::to_string(o.count), one.route ? one.route->backend + "/" + one.route->algorithm : "built-in order",
-              !one.route ? "" : one.by_step ? "the step" : "itself", one.alone_us > 0 ? fmt::format("{:.1f}", one.alone_us) : "-",
+    rows.add({std::string(name(o.op)), std::string(name(o.dtype)),
+              fmt::format("{} x {}", o.shape.hosts, o.shape.ranks_per_host), size_text(o.bytes),
+              std::to_string(o.count), one.route ? one.route->backend + "/" + one.route->algorithm : "built-in order",
+              !one.route    ? ""
+              : one.by_step ? "the step"
+                            : "itself",
+              one.alone_us > 0 ? fmt::format("{:.1f}", one.alone_us) : "-",
               one.library_us > 0 ? fmt::format("{:.1f}", one.library_us) : "-", against_library(one),
               one.confidence > 0 ? fmt::format("{:.0f} %", 100 * one.confidence) : ""});
   }
@@ -119,8 +126,8 @@ void print(const tune::StepExplanation& answer, const std::string& path) {
     return;
   }
   const route::TunedStep& tuned = *answer.tuned;
-  fmt::print("the whole step, {}: auto {:.1f} µs ({:.1f} to {:.1f})", route::text(tuned.shape), tuned.chosen.median_us, tuned.chosen.low_us,
-             tuned.chosen.high_us);
+  fmt::print("the whole step, {}: auto {:.1f} µs ({:.1f} to {:.1f})", route::text(tuned.shape), tuned.chosen.median_us,
+             tuned.chosen.low_us, tuned.chosen.high_us);
   for (const route::StepTiming& one : tuned.libraries) fmt::print(", {} {:.1f}", one.name, one.median_us);
   fmt::print("\n{}; confidence {:.1f} %\n", tune::conclusion(tuned), 100 * tuned.confidence);
 }
@@ -145,29 +152,39 @@ int run_explain(const ExplainArguments& given) {
 
 void add_explain(CLI::App& app) {
   auto given = std::make_shared<ExplainArguments>();
-  CLI::App* explain =
-      add_command(app, "explain", "The route an operation would take, the runners-up and why",
-                  "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2\n"
-                  "  medley explain --table moe.json --step moe",
-                  [given] { return run_explain(*given); });
+  CLI::App* explain = add_command(app, "explain", "The route an operation would take, the runners-up and why",
+                                  "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2\n"
+                                  "  medley explain --table moe.json --step moe",
+                                  [given] { return run_explain(*given); });
   explain->add_option("--table", given->table, "A route table, as medley tune writes it")->required();
   explain->add_option("--op", given->op, "The operation");
-  explain->add_option("--step", given->step,
-                      "A whole step instead: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and "
-                      "dense")
+  explain
+      ->add_option(
+          "--step", given->step,
+          "A whole step instead: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and "
+          "dense")
       ->excludes("--op");
-  explain->add_option("--scale", given->replay.scale, "With --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(1e-9, 1e3))->capture_default_str();
-  explain->add_option("--tflops", given->replay.tflops, "With --step SCHEDULE: as it was given to tune --for")->check(CLI::Range(0.0, 1e6))->capture_default_str();
+  explain->add_option("--scale", given->replay.scale, "With --step SCHEDULE: as it was given to tune --for")
+      ->check(CLI::Range(1e-9, 1e3))
+      ->capture_default_str();
+  explain->add_option("--tflops", given->replay.tflops, "With --step SCHEDULE: as it was given to tune --for")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K");
-  explain->add_option("--ranks", given->request.ranks, "Ranks of the comm, or of the step's world (default there: as it was tuned)")
+  explain
+      ->add_option("--ranks", given->request.ranks,
+                   "Ranks of the comm, or of the step's world (default there: as it was tuned)")
       ->check(CLI::Range(1, 1 << 24));
   explain->add_option("--hosts", given->request.hosts, "Hosts they are on")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24));
-  explain->add_option("--memory", given->memory, "Memory of the tensor")->capture_default_str()->check(CLI::IsMember({"host", "cuda"}));
+  explain->add_option("--memory", given->memory, "Memory of the tensor")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"host", "cuda"}));
   explain->add_option("--dtype", given->dtype, "Element type")->capture_default_str();
   explain->add_flag("--exact", given->request.exact, "For sends: on a comm that declares exact message sizes");
-  explain->add_option("--allow", given->allow, "Codecs that a rule allows, such as int8,bf16 or error:0.01 (default: none)");
+  explain->add_option("--allow", given->allow,
+                      "Codecs that a rule allows, such as int8,bf16 or error:0.01 (default: none)");
   explain->add_option("--backends", given->backends, "Backends that the job has (default: all of the table)");
   add_json(*explain, given->json, "the answer");
 }

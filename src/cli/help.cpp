@@ -66,7 +66,8 @@ std::string help_of(const CLI::App& command, const std::string& before) {
 
 int show_help(const CLI::App& app, const std::vector<std::string>& words) {
   if (words.empty()) {
-    fmt::print("{}\nTopics for medley help: {}, and every command\n", help_of(app, "medley"), fmt::join(topic_names(), ", "));
+    fmt::print("{}\nTopics for medley help: {}, and every command\n", help_of(app, "medley"),
+               fmt::join(topic_names(), ", "));
     return 0;
   }
   if (const auto topic = topics().find(words.front()); topic != topics().end() && words.size() == 1) {
@@ -81,7 +82,8 @@ int show_help(const CLI::App& app, const std::vector<std::string>& words) {
       std::vector<std::string> known = command_names(*command);
       if (command == &app)
         for (const auto& [name, text] : topics()) known.push_back(name);
-      throw Error(ErrorKind::invalid, fmt::format("there is no help on \"{}\"{}; see medley help", word, did_you_mean(word, known)));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("there is no help on \"{}\"{}; see medley help", word, did_you_mean(word, known)));
     }
     command = named.front();
     path += " " + word;

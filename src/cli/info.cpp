@@ -34,13 +34,12 @@ std::string text_of(const BuildInfo& info) {
 
 void add_info(CLI::App& app) {
   auto json = std::make_shared<std::string>();
-  CLI::App* info =
-      add_command(app, "info", "Version, operations and backends", "medley info --json -", [json] {
-        const BuildInfo found = build_info();
-        if (*json != "-") fmt::print("{}", text_of(found));
-        write_json(*json, to_json(found));
-        return 0;
-      });
+  CLI::App* info = add_command(app, "info", "Version, operations and backends", "medley info --json -", [json] {
+    const BuildInfo found = build_info();
+    if (*json != "-") fmt::print("{}", text_of(found));
+    write_json(*json, to_json(found));
+    return 0;
+  });
   add_json(*info, *json, "version, operations and backends");
 }
 

@@ -22,8 +22,8 @@ struct Entry {
 std::vector<Entry> models() {
   std::vector<Entry> out;
   for (const model::Model& m : model::zoo()) {
-    std::string about = fmt::format("{}, hidden {}, {} heads, {} layers, vocabulary {}", m.family, m.hidden,
-                                    m.heads, m.layers, m.vocab);
+    std::string about = fmt::format("{}, hidden {}, {} heads, {} layers, vocabulary {}", m.family, m.hidden, m.heads,
+                                    m.layers, m.vocab);
     if (m.moe()) about += fmt::format(", {} experts, top {}", m.experts, m.top_k);
     out.push_back({m.name, about});
   }
@@ -34,9 +34,8 @@ std::vector<Entry> gpus() {
   std::vector<Entry> out;
   for (const cost::Gpu& gpu : cost::all_gpus())
     out.push_back(
-        {gpu.name,
-         fmt::format("bf16 at {:.0f} TFLOP/s, {:.0f} GB of memory at {:.0f} GB/s, {} multiprocessors",
-                     gpu.bf16_tflops, gpu.hbm_gb, gpu.hbm_gb_per_s, gpu.sms)});
+        {gpu.name, fmt::format("bf16 at {:.0f} TFLOP/s, {:.0f} GB of memory at {:.0f} GB/s, {} multiprocessors",
+                               gpu.bf16_tflops, gpu.hbm_gb, gpu.hbm_gb_per_s, gpu.sms)});
   return out;
 }
 
@@ -44,8 +43,8 @@ std::vector<Entry> machines() {
   std::vector<Entry> out;
   for (const std::string_view name : cost::machine_names()) {
     const cost::Machine m = cost::find_machine(std::string(name));
-    out.push_back({m.name, fmt::format("hosts of {} {}, {:.0f} GB/s inside, {:.0f} GB/s between hosts",
-                                       m.gpus_per_host, m.gpu.name, m.inside.gb_per_s, m.between.gb_per_s)});
+    out.push_back({m.name, fmt::format("hosts of {} {}, {:.0f} GB/s inside, {:.0f} GB/s between hosts", m.gpus_per_host,
+                                       m.gpu.name, m.inside.gb_per_s, m.between.gb_per_s)});
   }
   return out;
 }
@@ -103,9 +102,8 @@ int run_list(const std::string& kind, const std::string& json) {
 void add_list(CLI::App& app) {
   auto kind = std::make_shared<std::string>();
   auto json = std::make_shared<std::string>();
-  CLI::App* list =
-      add_command(app, "list", "Names that other commands take: models, gpus, machines, backends, ops",
-                  "medley list models", [kind, json] { return run_list(*kind, *json); });
+  CLI::App* list = add_command(app, "list", "Names that other commands take: models, gpus, machines, backends, ops",
+                               "medley list models", [kind, json] { return run_list(*kind, *json); });
   list->add_option("KIND", *kind, "Kind: models, gpus, machines, backends or ops")->required();
   add_json(*list, *json, "the names");
 }

@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     app.parse(std::move(words));
   } catch (const CLI::RuntimeError& ended) {
-    return ended.get_exit_code();   // of the command: exit_with()
+    return ended.get_exit_code();  // of the command: exit_with()
   } catch (const CLI::ExtrasError& error) {
     const std::string unexpected = medley::cli::unexpected_words(app);
     return refuse(unexpected.empty() ? error.what() : unexpected, 2);

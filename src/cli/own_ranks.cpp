@@ -33,8 +33,8 @@ int on_ranks(int ranks, const std::vector<std::string>& backends, const std::fun
   const auto place = find_place(process_environment());
   if (place) {
     if (ranks > 0 && ranks != place->size) {
-      throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out", ranks,
-                                                  place->size, name(place->source)));
+      throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out",
+                                                  ranks, place->size, name(place->source)));
     }
     return body();
   }

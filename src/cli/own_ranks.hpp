@@ -7,8 +7,8 @@
 
 namespace medley::cli {
 
-/// Runs `body` on the ranks a launcher made or, without one, starts this same command `ranks` times. `backends`: those that the
-/// launcher must know. Returns the exit status.
+/// Runs `body` on the ranks a launcher made or, without one, starts this same command `ranks` times. `backends`: those
+/// that the launcher must know. Returns the exit status.
 int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body);
 
 }  // namespace medley::cli

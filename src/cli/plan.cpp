@@ -49,12 +49,10 @@ int run_plan(const PlanOptions& options) {
   if (!options.against.empty()) return run_against(options);
   PlanRequest request = options;
   const bool all_ranks = options.rank_text == "all";
-  if (!options.rank_text.empty() && !all_ranks)
-    request.rank = plan::parse_count(options.rank_text, "--rank", "rank");
+  if (!options.rank_text.empty() && !all_ranks) request.rank = plan::parse_count(options.rank_text, "--rank", "rank");
   const cost::PlanResult plan = cost::make_plan(request);
   if (!options.schedule_file.empty())
-    write_json(options.schedule_file,
-               all_ranks ? cost::all_schedules_json(plan) : cost::schedule_json(request, plan));
+    write_json(options.schedule_file, all_ranks ? cost::all_schedules_json(plan) : cost::schedule_json(request, plan));
   write_json(options.json, to_json(plan));
   if (options.json != "-" && options.schedule_file != "-") print_plan(plan, options.all_rows);
   if (plan.fits() || options.force) return 0;
@@ -69,31 +67,29 @@ void add_plan_options(CLI::App& command, PlanRequest& request) {
                      "A known model, a file (HF config.json, NeoX yml, Megatron arguments) or "
                      "h=…,a=…,layers=…,vocab=…,seq=…");
   add_as(command, request.as);
-  command.add_option(
-      "--layout", request.layout,
-      "Layout: dp=8,tp=4,pp=2,sp=on,zero=1,…, or a ds_config.json, NeoX yml or Megatron arguments, or "
-      "both: FILE,dp=8");
+  command.add_option("--layout", request.layout,
+                     "Layout: dp=8,tp=4,pp=2,sp=on,zero=1,…, or a ds_config.json, NeoX yml or Megatron arguments, or "
+                     "both: FILE,dp=8");
   command
       .add_option("--framework", request.framework,
                   "Framework: textbook, megatron, deepspeed, neox, ddp, fsdp1, fsdp2 or nanotron")
       ->capture_default_str();
   command.add_option("--micro-batch", request.micro_batch, "Samples per forward pass")->check(positive());
-  command.add_option("--global-batch", request.global_batch, "Samples per step over all ranks")
-      ->check(positive());
+  command.add_option("--global-batch", request.global_batch, "Samples per step over all ranks")->check(positive());
   command.add_option("--seq", request.seq, "Tokens per sample; default: the model's")->check(positive());
   command.add_option("--dtype", request.dtype, "Element type: bf16, f16 or f32");
 }
 
 void add_plan(CLI::App& app) {
   auto request = std::make_shared<PlanOptions>();
-  CLI::App* command = add_command(
-      app, "plan", "What one training step of a model sends, as each framework issues it",
-      "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
-      "      --micro-batch 1 --global-batch 1536\n"
-      "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
-      "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
-      "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100",
-      nullptr);
+  CLI::App* command =
+      add_command(app, "plan", "What one training step of a model sends, as each framework issues it",
+                  "medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on --framework megatron \\\n"
+                  "      --micro-batch 1 --global-batch 1536\n"
+                  "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
+                  "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
+                  "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100",
+                  nullptr);
   add_plan_calibrate(*command);
   command->callback([request, command] {
     if (command->get_subcommands().empty()) exit_with(run_plan(*request));
@@ -103,22 +99,21 @@ void add_plan(CLI::App& app) {
                       fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
                                   fmt::join(cost::machine_names(), ", ")));
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
-  command->add_option("--rank", request->rank_text,
-                      "Rank to plan; default: the busiest; with --schedule also: all");
+  command->add_option("--rank", request->rank_text, "Rank to plan; default: the busiest; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
   command
-      ->add_option("--sweep", request->sweeps,
-                   "Axis of a sweep: KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
-                   "hidden, layers, …, model")
+      ->add_option(
+          "--sweep", request->sweeps,
+          "Axis of a sweep: KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C; several make a grid. Keys: layout keys, "
+          "hidden, layers, …, model")
       ->allow_extra_args(false);
   command->add_option(
       "--against", request->against,
       "Compare the plan with an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
   add_json(*command, request->json, "the plan");
-  command->add_option("--schedule", request->schedule_file,
-                      "Write every operation in order to FILE; - for stdout");
+  command->add_option("--schedule", request->schedule_file, "Write every operation in order to FILE; - for stdout");
   command->add_flag("--all-rows", request->all_rows, "Show every row, also where many differ in size only");
 }
 

@@ -40,8 +40,8 @@ void print_head(const cost::PlanResult& o) {
              o.model.moe() ? fmt::format(", {:.2f} B active", static_cast<double>(p.active) / 1e9) : "");
   const plan::Layout& l = o.layout;
   const plan::Coordinates at = plan::coordinates(l, o.rank);
-  fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework),
-             l.world(), layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
+  fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework), l.world(),
+             layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
   fmt::print("assumed: {}\n", o.assumptions);
   fmt::print("rank {} (dp {}, tp {}, pp {}, cp {}), one step\n\n", o.rank, at.dp, at.tp, at.pp, at.cp);
 }
@@ -67,45 +67,41 @@ void print_totals(const cost::PlanResult& o) {
                 size_text(total.wire_bytes), known != o.textbook.end() ? size_text(known->second) : ""});
   }
   const plan::Total& all = o.volume.all;
-  totals.add({"all", std::to_string(all.count), size_text(static_cast<double>(all.bytes)),
-              size_text(all.wire_bytes), textbook ? size_text(o.textbook_bytes) : ""});
+  totals.add({"all", std::to_string(all.count), size_text(static_cast<double>(all.bytes)), size_text(all.wire_bytes),
+              textbook ? size_text(o.textbook_bytes) : ""});
   fmt::print("{}\n", totals.str());
 }
 
 void print_sizes(const plan::Volume& volume) {
   Table sizes({"size from", "messages", "share", ""});
   for (const plan::Bin& bin : volume.histogram) {
-    const double share =
-        static_cast<double>(bin.count) / static_cast<double>(std::max<Count>(1, volume.all.count));
+    const double share = static_cast<double>(bin.count) / static_cast<double>(std::max<Count>(1, volume.all.count));
     std::string bar;
     for (int i = 0; i < static_cast<int>(share * 40 + 0.5); ++i) bar += "█";
-    sizes.add({size_text(static_cast<double>(bin.low)), std::to_string(bin.count),
-               fmt::format("{:.1f} %", 100 * share), bar});
+    sizes.add({size_text(static_cast<double>(bin.low)), std::to_string(bin.count), fmt::format("{:.1f} %", 100 * share),
+               bar});
   }
   fmt::print("{}", sizes.str());
-  fmt::print("{:.1f} % of the messages and {:.4f} % of the bytes are small (up to {})\n\n",
-             100 * volume.small.of_count, 100 * volume.small.of_bytes,
-             size_text(static_cast<double>(volume.small.limit)));
+  fmt::print("{:.1f} % of the messages and {:.4f} % of the bytes are small (up to {})\n\n", 100 * volume.small.of_count,
+             100 * volume.small.of_bytes, size_text(static_cast<double>(volume.small.limit)));
 }
 
 void print_memory(const cost::Memory& m) {
   const auto text = [](Count bytes) { return size_text(static_cast<double>(bytes)); };
-  fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n",
-             text(m.total()), text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
+  fmt::print("memory per GPU: {} = parameters {} + gradients {} + optimizer {} + activations {}\n", text(m.total()),
+             text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
 }
 
 void print_time(const cost::MachineTime& time, const cost::FullestGpu& fullest) {
-  fmt::print("{} on {}: rank {} needs {}\n\n", time.fits ? "fits" : "DOES NOT FIT", time.machine.name,
-             fullest.rank, time.fit);
+  fmt::print("{} on {}: rank {} needs {}\n\n", time.fits ? "fits" : "DOES NOT FIT", time.machine.name, fullest.rank,
+             time.fit);
   const cost::StepCost& cost = time.cost;
-  fmt::print(
-      "step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs; {:.1f} with recomputation)\n",
-      cost.step_us * 1e-3, cost.tokens_per_s_per_gpu, cost.tflops_per_gpu, cost.hardware_tflops_per_gpu);
+  fmt::print("step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs; {:.1f} with recomputation)\n",
+             cost.step_us * 1e-3, cost.tokens_per_s_per_gpu, cost.tflops_per_gpu, cost.hardware_tflops_per_gpu);
   Table table({"exposed time", "ms", "share"});
   for (std::size_t i = 0; i < cost::cause_count; ++i) {
     if (cost.spent[i] <= 0) continue;
-    table.add({std::string(cost::name(static_cast<cost::Cause>(i))),
-               fmt::format("{:.3f}", cost.spent[i] * 1e-3),
+    table.add({std::string(cost::name(static_cast<cost::Cause>(i))), fmt::format("{:.3f}", cost.spent[i] * 1e-3),
                fmt::format("{:.1f} %", 100 * cost.spent[i] / cost.step_us)});
   }
   fmt::print("{}", table.str());

@@ -9,8 +9,8 @@
 namespace medley::cli {
 namespace {
 
-std::vector<std::string> sweep_header(const cost::SweepResult& sweep,
-                                      const std::set<std::string_view>& groups, bool timed) {
+std::vector<std::string> sweep_header(const cost::SweepResult& sweep, const std::set<std::string_view>& groups,
+                                      bool timed) {
   std::vector<std::string> header;
   for (const cost::SweepAxis& axis : sweep.axes) header.push_back(axis.key);
   header.insert(header.end(), groups.begin(), groups.end());

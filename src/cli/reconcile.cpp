@@ -51,8 +51,7 @@ std::string side_text(const reconcile::Report& report, const reconcile::Line& li
   for (const trace::Field field : line.fields) {
     if (field == trace::Field::dtype) out += fmt::format(" {}", name(kind.dtype));
     if (field == trace::Field::reduce) out += fmt::format(" {}", name(kind.reduce));
-    if (field == trace::Field::root)
-      out += fmt::format(" {} {}", is_collective(kind.op) ? "root" : "peer", kind.root);
+    if (field == trace::Field::root) out += fmt::format(" {} {}", is_collective(kind.op) ? "root" : "peer", kind.root);
     if (field == trace::Field::phase) out += fmt::format(" {}", reconcile::phase_name(kind.phase));
     if (field == trace::Field::async) out += kind.async ? " async" : " blocking";
   }
@@ -68,13 +67,10 @@ void print_steps(const reconcile::Report& report, const reconcile::StepsResult& 
     const std::uint32_t number = line.expected_count > 0 ? line.expected : line.observed;
     const reconcile::Kind& kind = report.catalog[number];
     std::string last = line.cause;
-    if (!line.differs())
-      last = fmt::format("{}", fmt::join(report.catalog.reasons(number), "; "));
-    else if (last.empty())
-      last = line.detail.empty() ? "no known cause" : line.detail + "; no known cause";
-    table.add({std::string(name(line.verdict)), std::string(name(kind.op)),
-               report.catalog.group_of(kind).name, side_text(report, line, true),
-               side_text(report, line, false), last});
+    if (!line.differs()) last = fmt::format("{}", fmt::join(report.catalog.reasons(number), "; "));
+    else if (last.empty()) last = line.detail.empty() ? "no known cause" : line.detail + "; no known cause";
+    table.add({std::string(name(line.verdict)), std::string(name(kind.op)), report.catalog.group_of(kind).name,
+               side_text(report, line, true), side_text(report, line, false), last});
   }
   if (any) fmt::print("{}\n", table.str());
 }
@@ -83,8 +79,8 @@ void print_steps(const reconcile::Report& report, const reconcile::StepsResult& 
 void print_ranks(const reconcile::Report& report, bool all_rows) {
   for (const auto& [ranks, first] : reconcile::alike_ranks(report, all_rows)) {
     for (const reconcile::StepsResult& steps : first->results) {
-      const auto differing = std::count_if(steps.lines.begin(), steps.lines.end(),
-                                           [](const auto& line) { return line.differs(); });
+      const auto differing =
+          std::count_if(steps.lines.begin(), steps.lines.end(), [](const auto& line) { return line.differs(); });
       fmt::print("{}, step{} {}: {} rows matched, {} differences\n", core::ranks_text(ranks),
                  steps.steps.size() == 1 ? "" : "s", steps_text(steps.steps),
                  steps.lines.size() - static_cast<std::size_t>(differing), differing);
@@ -96,20 +92,18 @@ void print_ranks(const reconcile::Report& report, bool all_rows) {
 void print_report(const trace::Trace& t, const reconcile::Report& report, bool all_rows) {
   for (const auto& remark : t.remarks) fmt::print("note: {}\n", remark);
   for (const std::string& note : report.notes) fmt::print("note: {}\n", note);
-  for (const reconcile::Finding& finding : report.findings)
-    fmt::print("{}: {}\n", finding.kind, finding.sentence);
+  for (const reconcile::Finding& finding : report.findings) fmt::print("{}: {}\n", finding.kind, finding.sentence);
   print_ranks(report, all_rows);
   for (const reconcile::Explanation& e : report.explanations)
-    fmt::print(
-        "hypothesis: {}\n  it has {} free parameter{}, predicts {} rows, and all of them match to the byte\n",
-        e.sentence, e.parameters, e.parameters == 1 ? "" : "s", e.predicted);
+    fmt::print("hypothesis: {}\n  it has {} free parameter{}, predicts {} rows, and all of them match to the byte\n",
+               e.sentence, e.parameters, e.parameters == 1 ? "" : "s", e.predicted);
   for (const reconcile::Explanation& e : report.suggestions)
     fmt::print(
         "perhaps: {}\n  it would explain everything, but predicts {} row{}: too little to count as the "
         "cause\n",
         e.sentence, e.predicted, e.predicted == 1 ? "" : "s");
-  fmt::print("{} differences on {} rank{}, {} without a known cause\n", report.differences(),
-             report.ranks.size(), report.ranks.size() == 1 ? "" : "s", report.unexplained());
+  fmt::print("{} differences on {} rank{}, {} without a known cause\n", report.differences(), report.ranks.size(),
+             report.ranks.size() == 1 ? "" : "s", report.unexplained());
 }
 
 int run_reconcile(const ReconcileArguments& given) {
@@ -128,27 +122,23 @@ int run_reconcile(const ReconcileArguments& given) {
 
 void add_reconcile(CLI::App& app) {
   auto given = std::make_shared<ReconcileArguments>();
-  CLI::App* command = add_command(
-      app, "reconcile", "What was planned beside what a run sent, every difference with its cause",
-      "medley reconcile out/run7 --model pythia-2.8b --layout dp=4,tp=2,zero=1 --framework deepspeed\n"
-      "  medley reconcile out/run7 --schedule step.json --assert\n"
-      "  medley reconcile out/run7 --schedule step.json --machine dgx-h100",
-      [given] { return run_reconcile(*given); });
+  CLI::App* command =
+      add_command(app, "reconcile", "What was planned beside what a run sent, every difference with its cause",
+                  "medley reconcile out/run7 --model pythia-2.8b --layout dp=4,tp=2,zero=1 --framework deepspeed\n"
+                  "  medley reconcile out/run7 --schedule step.json --assert\n"
+                  "  medley reconcile out/run7 --schedule step.json --machine dgx-h100",
+                  [given] { return run_reconcile(*given); });
   command->add_option("TRACE", given->request.trace, "What `medley trace` reads")->required();
   add_plan_options(*command, given->plan);
   command->add_option("--schedule", given->request.schedule,
                       "Instead of a model: a schedule that medley plan --schedule wrote");
-  command
-      ->add_option("--scale", given->request.scale,
-                   "Sizes of the schedule times this, as medley replay --scale")
+  command->add_option("--scale", given->request.scale, "Sizes of the schedule times this, as medley replay --scale")
       ->check(CLI::Range(1e-9, 1e3));
   command->add_option("--machine", given->request.machine,
                       "Compare times, too: with those on this machine's links (a name or a file, as for medley plan)");
   command->add_option("--table", given->request.table,
                       "Compare times, too: with those of the routes that medley tune measured on this machine");
-  command
-      ->add_option("--rank", given->request.options.selection.rank,
-                   "One rank alone; default: every rank traced")
+  command->add_option("--rank", given->request.options.selection.rank, "One rank alone; default: every rank traced")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--steps", given->request.options.selection.steps,
@@ -164,15 +154,12 @@ void add_reconcile(CLI::App& app) {
                    "Leave out the first steps: a warm-up that sends something else")
       ->check(CLI::NonNegativeNumber);
   command
-      ->add_option(
-          "--ignore", given->ignored,
-          "Compare without this: group, bytes, dtype, reduce, root, phase, async, order, rounding (sizes "
-          "that the source rounds); ranks (without a trace), outside (operations outside the steps)")
+      ->add_option("--ignore", given->ignored,
+                   "Compare without this: group, bytes, dtype, reduce, root, phase, async, order, rounding (sizes "
+                   "that the source rounds); ranks (without a trace), outside (operations outside the steps)")
       ->delimiter(',');
-  command->add_flag("--assert", given->check,
-                    "Exit with 1 when anything differs or is unknown: a check for CI");
-  command->add_flag("--allow-explained", given->explained,
-                    "Exit with 1 only when a difference has no known cause");
+  command->add_flag("--assert", given->check, "Exit with 1 when anything differs or is unknown: a check for CI");
+  command->add_flag("--allow-explained", given->explained, "Exit with 1 only when a difference has no known cause");
   command->add_flag("--all-rows", given->all_rows, "Show what matched too");
   add_json(*command, given->json, "the comparison");
 }

@@ -11,9 +11,7 @@ namespace {
 
 constexpr std::size_t most_shown = 12;
 
-std::string us_text(const std::optional<double>& us) {
-  return us ? fmt::format("{:.1f}", *us) : std::string("?");
-}
+std::string us_text(const std::optional<double>& us) { return us ? fmt::format("{:.1f}", *us) : std::string("?"); }
 
 std::string layers_text(const reconcile::TimeRow& row) {
   if (row.first_layer < 0) return "";
@@ -50,8 +48,8 @@ void print_rows(const reconcile::TimeReport& report, bool all) {
 }  // namespace
 
 void print_times(const reconcile::TimeReport& report, bool all) {
-  fmt::print("\ntimes of a step, mean over {} rank{} and {} step{}, beside {}\n", report.ranks, report.ranks == 1 ? "" : "s",
-             report.steps, report.steps == 1 ? "" : "s", report.source);
+  fmt::print("\ntimes of a step, mean over {} rank{} and {} step{}, beside {}\n", report.ranks,
+             report.ranks == 1 ? "" : "s", report.steps, report.steps == 1 ? "" : "s", report.source);
   for (const std::string& remark : report.remarks) fmt::print("note: {}\n", remark);
   print_rows(report, all);
   if (const auto exposed = report.exposed_us())

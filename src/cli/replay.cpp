@@ -44,8 +44,7 @@ void print_rows(const replay::ReplayResult& result) {
               std::to_string(r.count), r.phase, r.module, fmt::format("{:.2f}", r.median_us),
               r.total_us > 0 ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us)) : "-"});
   }
-  fmt::print("rank {} of {}, one step of {}\n{}\n", result.summary.rank, result.ranks, result.schedule,
-             rows.str());
+  fmt::print("rank {} of {}, one step of {}\n{}\n", result.summary.rank, result.ranks, result.schedule, rows.str());
 }
 
 void print_times(const replay::ReplayResult& result) {
@@ -97,8 +96,7 @@ int run_replay(const ReplayArguments& given) {
     replay::check_replay(given.request, given.ranks);  // report errors once, before any rank starts
     setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
   }
-  return on_ranks(given.ranks, tune::without_auto(parse_list(given.backends)),
-                  [&] { return replay_here(given); });
+  return on_ranks(given.ranks, tune::without_auto(parse_list(given.backends)), [&] { return replay_here(given); });
 }
 
 }  // namespace
@@ -106,19 +104,23 @@ int run_replay(const ReplayArguments& given) {
 void add_replay(CLI::App& app) {
   auto given = std::make_shared<ReplayArguments>();
   given->request.options.tflops = 100;
-  CLI::App* command = add_command(
-      app, "replay", "Runs a schedule for real: its operations on the runtime, its computation as time",
-      "medley plan --model pythia-70m --layout dp=4 --framework ddp --schedule step.json\n"
-      "  medley replay step.json -n 4 --backends shm,auto --trace out/step && \\\n"
-      "      medley reconcile out/step --schedule step.json --assert",
-      [given] { return run_replay(*given); });
-  command->add_option("SCHEDULE", given->request.schedule, "A file that medley plan --schedule or medley trace --schedule wrote")->required();
+  CLI::App* command =
+      add_command(app, "replay", "Runs a schedule for real: its operations on the runtime, its computation as time",
+                  "medley plan --model pythia-70m --layout dp=4 --framework ddp --schedule step.json\n"
+                  "  medley replay step.json -n 4 --backends shm,auto --trace out/step && \\\n"
+                  "      medley reconcile out/step --schedule step.json --assert",
+                  [given] { return run_replay(*given); });
   command
-      ->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
+      ->add_option("SCHEDULE", given->request.schedule,
+                   "A file that medley plan --schedule or medley trace --schedule wrote")
+      ->required();
+  command->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--backends", given->backends,
-                      "Backends that carry the operations; several are interleaved, step by step; auto: the "
-                      "runtime's choice (default: all that work here)")->check(known_backends());
+  command
+      ->add_option("--backends", given->backends,
+                   "Backends that carry the operations; several are interleaved, step by step; auto: the "
+                   "runtime's choice (default: all that work here)")
+      ->check(known_backends());
   command->add_option("--table", given->request.table,
                       "A route table that auto follows and that a step's time is predicted by");
   command->add_flag("--calibrate", given->request.calibrate,
@@ -137,9 +139,7 @@ void add_replay(CLI::App& app) {
                    "Speed of the GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command
-      ->add_option("--memory-gbs", given->request.options.memory_gbs,
-                   "Speed of memory-bound parts, in GB/s")
+  command->add_option("--memory-gbs", given->request.options.memory_gbs, "Speed of memory-bound parts, in GB/s")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   add_json(*command, given->json, "step times and rows");

@@ -20,8 +20,8 @@ std::ptrdiff_t files_of(const nlohmann::ordered_json& run, const std::string& st
 }
 
 void print_run(const nlohmann::ordered_json& run) {
-  fmt::print("{}: {} files used, {} not used, {} refused\n", run["name"].get<std::string>(),
-             files_of(run, "used"), files_of(run, "not used"), files_of(run, "refused"));
+  fmt::print("{}: {} files used, {} not used, {} refused\n", run["name"].get<std::string>(), files_of(run, "used"),
+             files_of(run, "not used"), files_of(run, "refused"));
   for (const auto& file : run["files"]) {
     if (file["status"] == "refused")
       fmt::print("  refused {}: {}\n", file["file"].get<std::string>(), file["why"].get<std::string>());
@@ -38,8 +38,7 @@ int run_report(const ReportArguments& given) {
   write_json(given.json, report);
   if (given.json == "-") return 0;
   for (const auto& run : report["runs"]) print_run(run);
-  fmt::print("wrote {} ({} KiB), which any browser opens without a network\n", given.output,
-             page.size() / 1024);
+  fmt::print("wrote {} ({} KiB), which any browser opens without a network\n", given.output, page.size() / 1024);
   return 0;
 }
 
@@ -47,10 +46,9 @@ int run_report(const ReportArguments& given) {
 
 void add_report(CLI::App& app) {
   auto given = std::make_shared<ReportArguments>();
-  CLI::App* command =
-      add_command(app, "report", "One HTML page of what the commands wrote into a folder",
-                  "medley tune -n 2 -o out/routes.json && medley report out -o out/report.html",
-                  [given] { return run_report(*given); });
+  CLI::App* command = add_command(app, "report", "One HTML page of what the commands wrote into a folder",
+                                  "medley tune -n 2 -o out/routes.json && medley report out -o out/report.html",
+                                  [given] { return run_report(*given); });
   command
       ->add_option("DIR", given->folder,
                    "A folder with files of info, bench, tune, plan, replay, reconcile and shape (--json), "

@@ -47,25 +47,23 @@ void add_run(CLI::App& app) {
     const CLI::App* command = nullptr;
   };
   auto given = std::make_shared<Arguments>();
-  CLI::App* run = add_command(app, "run", "Start N local ranks of a program: medley run [OPTIONS] -- PROGRAM [ARGUMENTS]",
-                              "medley run -n 4 --backends shm -- ./train --epochs 3", [given] {
-                                LaunchOptions& options = given->options;
-                                options.command = program_of(*given->command);
-                                if (!given->report_to.empty())
-                                  return report_to_launcher(given->report_to, options.command);
-                                options.prefix = !given->no_prefix;
-                                options.bind = given->bind == "core" ? Bind::core : Bind::none;
-                                if (!given->mpirun.empty()) setenv("MEDLEY_MPIRUN", given->mpirun.c_str(), 1);
-                                options.grace =
-                                    std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
-                                return launch(options);
-                              });
+  CLI::App* run =
+      add_command(app, "run", "Start N local ranks of a program: medley run [OPTIONS] -- PROGRAM [ARGUMENTS]",
+                  "medley run -n 4 --backends shm -- ./train --epochs 3", [given] {
+                    LaunchOptions& options = given->options;
+                    options.command = program_of(*given->command);
+                    if (!given->report_to.empty()) return report_to_launcher(given->report_to, options.command);
+                    options.prefix = !given->no_prefix;
+                    options.bind = given->bind == "core" ? Bind::core : Bind::none;
+                    if (!given->mpirun.empty()) setenv("MEDLEY_MPIRUN", given->mpirun.c_str(), 1);
+                    options.grace = std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
+                    return launch(options);
+                  });
   run->add_option("-n,--nproc-per-node", given->options.ranks, "Ranks to start")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
-  run->add_option(
-         "--backends", given->options.backends,
-         "Comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
+  run->add_option("--backends", given->options.backends,
+                  "Comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
       ->type_name("LIST");
   run->add_option("--mpirun", given->mpirun,
                   "The mpirun that starts the ranks when mpi is among the backends, such as mpirun.mpich "
@@ -77,9 +75,10 @@ void add_run(CLI::App& app) {
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
-  run->add_option("--bind", given->bind,
-                  "Binding; core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
-                  "none: ranks run wherever the kernel puts them, for programs with threads of their own")
+  run->add_option(
+         "--bind", given->bind,
+         "Binding; core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
+         "none: ranks run wherever the kernel puts them, for programs with threads of their own")
       ->check(CLI::IsMember({"core", "none"}))
       ->capture_default_str();
   run->add_flag("--keep-going", given->options.keep_going, "One rank's failure does not end the others");

@@ -33,8 +33,8 @@ int measure(const BenchOptions& options) {
   };
   const shape::BenchResult result = shape::measure_gpu(options, events);
   bar.clear();
-  fmt::print("{} products of {} measured on {} in {:.0f} s: {}\n", result.measured, result.wanted,
-             result.gpu.name, result.seconds, options.csv);
+  fmt::print("{} products of {} measured on {} in {:.0f} s: {}\n", result.measured, result.wanted, result.gpu.name,
+             result.seconds, options.csv);
   if (options.output.empty()) return 0;
   cost::write_calibration(options.output, shape::calibrate_bench(options));
   fmt::print("calibration of {} written to {}\n", options.gpu, options.output);
@@ -73,12 +73,9 @@ void add_shape_bench(CLI::App& shape) {
   command->add_option("--gpu", options->gpu, "Which GPU of the table this is, for the calibration")
       ->capture_default_str();
   command->add_option("-o,--output", options->output, "Fit what was measured and write the calibration here");
-  command->add_option("--seconds", options->seconds, "Stop after this long")
-      ->check(positive())
-      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "Stop after this long")->check(positive())->capture_default_str();
   command
-      ->add_option("--duty", options->duty,
-                   "Share of the time the GPU is kept busy; 1 measures under sustained power")
+      ->add_option("--duty", options->duty, "Share of the time the GPU is kept busy; 1 measures under sustained power")
       ->check(CLI::Range(0.05, 1.0))
       ->capture_default_str();
   command->add_flag("--quick", options->quick, "At most one minute: enough to calibrate");

@@ -35,8 +35,7 @@ void print_comparison(const std::vector<shape::ComparedShape>& rows) {
   }
   fmt::print("{}", table.str());
   if (std::ranges::any_of(rows, [](const auto& row) { return !row.calibrated; }))
-    fmt::print(
-        "GPUs without a calibration are predicted from their datasheet: trust the order, not the size\n");
+    fmt::print("GPUs without a calibration are predicted from their datasheet: trust the order, not the size\n");
 }
 
 int compare(const CompareOptions& options) {
@@ -50,11 +49,10 @@ int compare(const CompareOptions& options) {
 
 void add_shape_compare(CLI::App& shape) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      add_command(shape, "compare", "One model across GPUs, or several models on one",
-                  "medley shape compare --model llama-2-7b --gpu a100-80-sxm,h100-sxm,h200-sxm\n"
-                  "  medley shape compare --model gpt3-2.7b --model pythia-2.8b --gpu h200-sxm",
-                  [options] { return compare(*options); });
+  CLI::App* command = add_command(shape, "compare", "One model across GPUs, or several models on one",
+                                  "medley shape compare --model llama-2-7b --gpu a100-80-sxm,h100-sxm,h200-sxm\n"
+                                  "  medley shape compare --model gpt3-2.7b --model pythia-2.8b --gpu h200-sxm",
+                                  [options] { return compare(*options); });
   command->add_option("--model", options->models, "Model; may be given several times")->take_all();
   add_as(*command, options->as);
   command->add_option("--gpu", options->gpus, "GPU names")->delimiter(',')->take_all();

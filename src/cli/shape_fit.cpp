@@ -16,8 +16,8 @@ void print_fit(const std::vector<cost::FitRow>& rows) {
   Table table({"held out", "count", "MAPE", "p95", "worst", "roofline MAPE", "roofline p95"});
   const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
   for (const auto& [group, fitted, roofline] : rows)
-    table.add({group, std::to_string(fitted.count), percent(fitted.mape), percent(fitted.p95),
-               percent(fitted.worst), percent(roofline.mape), percent(roofline.p95)});
+    table.add({group, std::to_string(fitted.count), percent(fitted.mape), percent(fitted.p95), percent(fitted.worst),
+               percent(roofline.mape), percent(roofline.p95)});
   fmt::print("{}", table.str());
 }
 
@@ -34,17 +34,15 @@ int fit(FitOptions options) {
 
 void add_shape_fit(CLI::App& shape) {
   auto options = std::make_shared<FitOptions>();
-  CLI::App* command = add_command(
-      shape, "fit", "Calibrate the GPU model from a measured sweep, and check it on a held-out half",
-      "medley shape fit bench/shape/data/h200_sweep.csv -o h200.json", [options] { return fit(*options); });
+  CLI::App* command =
+      add_command(shape, "fit", "Calibrate the GPU model from a measured sweep, and check it on a held-out half",
+                  "medley shape fit bench/shape/data/h200_sweep.csv -o h200.json", [options] { return fit(*options); });
   command->add_option("sweep", options->sweep, "CSV of medley shape bench")->required();
   command->add_option("--gpu", options->gpu, "GPU it was measured on")->capture_default_str();
-  command->add_option("--attention", options->attention,
-                      "CSV of attention times (bench/shape/torch_bench.py)");
+  command->add_option("--attention", options->attention, "CSV of attention times (bench/shape/torch_bench.py)");
   command->add_option("--streams", options->streams,
                       "CSV of memory-bound operations (medley shape bench --stream-csv)");
-  command->add_option("--source", options->source,
-                      "Where a published table comes from: repository, path, version");
+  command->add_option("--source", options->source, "Where a published table comes from: repository, path, version");
   command->add_option(
       "--like", options->like,
       "A shipped GPU whose sweep gives what the table lacks: backward and unaligned products, attention");

@@ -13,12 +13,11 @@ struct LintOptions : shape::LintRequest {
 };
 
 void print_lint(const shape::LintResult& result) {
-  for (const shape::Finding& f : result.findings)
-    fmt::print("{}: {}\n", result.file, shape::sentence(result, f));
+  for (const shape::Finding& f : result.findings) fmt::print("{}: {}\n", result.file, shape::sentence(result, f));
   const shape::Layout& l = result.layout;
   if (result.findings.empty())
-    fmt::print("{}: nothing wastes more than {:g} % on {} (tp {}, micro-batch {} of {} tokens)\n",
-               result.file, 100 * result.allow, result.gpu.gpu().name, l.tp, l.micro_batch, l.seq);
+    fmt::print("{}: nothing wastes more than {:g} % on {} (tp {}, micro-batch {} of {} tokens)\n", result.file,
+               100 * result.allow, result.gpu.gpu().name, l.tp, l.micro_batch, l.seq);
   if (!result.gpu.calibrated()) fmt::print("{}\n", trust_line(result.gpu));
 }
 
@@ -34,10 +33,9 @@ int lint_model(LintOptions options) {
 
 void add_shape_lint(CLI::App& shape) {
   auto options = std::make_shared<LintOptions>();
-  CLI::App* command =
-      add_command(shape, "lint", "Exit 1 when a shape wastes more than allowed, naming file and key",
-                  "medley shape lint config.json --gpu h200-sxm --allow 5% --tp 2",
-                  [options] { return lint_model(*options); });
+  CLI::App* command = add_command(shape, "lint", "Exit 1 when a shape wastes more than allowed, naming file and key",
+                                  "medley shape lint config.json --gpu h200-sxm --allow 5% --tp 2",
+                                  [options] { return lint_model(*options); });
   command->add_option("config", options->model, "Config file, or a name of the zoo")->required();
   add_shape_gpu(*command, *options);
   add_shape_layout(*command, *options, options->json);

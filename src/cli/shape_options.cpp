@@ -28,8 +28,7 @@ void add_shape_layout(CLI::App& command, shape::ShapeRequest& request, std::stri
   command.add_option("--micro-batch", request.micro_batch, "Sequences in one micro-batch");
   command.add_option("--global-batch", request.global_batch,
                      "Sequences in one step (default: one micro-batch, four per stage with --pp)");
-  command.add_option("--seq", request.seq,
-                     "Sequence length (default: the model's); the cached tokens in decode");
+  command.add_option("--seq", request.seq, "Sequence length (default: the model's); the cached tokens in decode");
   command.add_option("--mode", request.mode, "Mode: train, prefill or decode");
   command.add_option("--attention", request.attention, "Attention: best, flash or cudnn (fused), or unfused");
   command.add_option("--framework", request.framework,
@@ -52,9 +51,9 @@ double parse_share(const std::string& text, const std::string& option) {
 }
 
 std::string trust_line(const shape::GpuModel& gpu) {
-  return gpu.calibrated() ? fmt::format("{}: calibrated, {}", gpu.gpu().name, gpu.provenance())
-                          : fmt::format("{}: uncalibrated, from the datasheet: trust the order, not the size",
-                                        gpu.gpu().name);
+  return gpu.calibrated()
+             ? fmt::format("{}: calibrated, {}", gpu.gpu().name, gpu.provenance())
+             : fmt::format("{}: uncalibrated, from the datasheet: trust the order, not the size", gpu.gpu().name);
 }
 
 }  // namespace medley::cli

@@ -14,9 +14,7 @@ struct PaperOptions : shape::PaperRequest {
   std::string json;
 };
 
-std::string figure(const std::optional<double>& value) {
-  return value ? fmt::format("{:.1f}", *value) : "";
-}
+std::string figure(const std::optional<double>& value) { return value ? fmt::format("{:.1f}", *value) : ""; }
 
 void print_paper(const shape::PaperResult& result) {
   Table table({"figure", "shape", "unit", "published", "measured on", "predicted there",
@@ -24,8 +22,8 @@ void print_paper(const shape::PaperResult& result) {
   for (const shape::PaperRow& row : result.rows)
     table.add({row.figure, row.what, row.unit, figure(row.published), row.published ? row.paper_gpu : "",
                figure(row.there), figure(row.here)});
-  fmt::print("{}\n{}\nPublished: arXiv 2401.14489. Its GPUs are predicted from their datasheets.\n",
-             table.str(), trust_line(result.gpu));
+  fmt::print("{}\n{}\nPublished: arXiv 2401.14489. Its GPUs are predicted from their datasheets.\n", table.str(),
+             trust_line(result.gpu));
 }
 
 int show_paper(const PaperOptions& options) {
@@ -39,9 +37,8 @@ int show_paper(const PaperOptions& options) {
 
 void add_shape_paper(CLI::App& shape) {
   auto options = std::make_shared<PaperOptions>();
-  CLI::App* command =
-      add_command(shape, "paper", "The co-design paper's figures beside the predictions",
-                  "medley shape paper --gpu h200-sxm", [options] { return show_paper(*options); });
+  CLI::App* command = add_command(shape, "paper", "The co-design paper's figures beside the predictions",
+                                  "medley shape paper --gpu h200-sxm", [options] { return show_paper(*options); });
   command->add_option("--gpu", options->gpu, "GPU name, such as h200-sxm");
   add_json(*command, options->json, "the rows");
 }

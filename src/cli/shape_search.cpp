@@ -60,10 +60,9 @@ int run_search(SearchOptions options) {
 
 void add_shape_search(CLI::App& shape) {
   auto options = std::make_shared<SearchOptions>();
-  CLI::App* command =
-      add_command(shape, "search", "The best shapes near a model: speed against parameters",
-                  "medley shape search --model gpt3-2.7b --gpu h200-sxm --micro-batch 4 --params 1%",
-                  [options] { return run_search(*options); });
+  CLI::App* command = add_command(shape, "search", "The best shapes near a model: speed against parameters",
+                                  "medley shape search --model gpt3-2.7b --gpu h200-sxm --micro-batch 4 --params 1%",
+                                  [options] { return run_search(*options); });
   add_shape_model(*command, *options);
   add_shape_gpu(*command, *options);
   add_shape_layout(*command, *options, options->json);
@@ -71,10 +70,8 @@ void add_shape_search(CLI::App& shape) {
   command->add_option("--depth", options->depth, "Tolerance of the number of layers");
   command->add_option("--aspect", options->aspect, "Tolerance of hidden over layers");
   command->add_option("--ffn-ratio", options->ffn_ratio, "Tolerance of the MLP's width over hidden");
-  command->add_option("--hidden-step", options->bounds.hidden_step,
-                      "Hidden sizes tried are multiples of this");
-  command->add_option("--ffn-step", options->bounds.ffn_step,
-                      "MLP widths tried are multiples of this on every rank");
+  command->add_option("--hidden-step", options->bounds.hidden_step, "Hidden sizes tried are multiples of this");
+  command->add_option("--ffn-step", options->bounds.ffn_step, "MLP widths tried are multiples of this on every rank");
   command->add_option("--threads", options->threads, "Threads (default: one for each core)");
 }
 

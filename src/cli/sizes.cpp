@@ -4,8 +4,6 @@
 
 namespace medley::cli {
 
-std::vector<std::string> parse_list(const std::string& text) {
-  return split(text, ',');
-}
+std::vector<std::string> parse_list(const std::string& text) { return split(text, ','); }
 
 }  // namespace medley::cli

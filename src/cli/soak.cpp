@@ -56,11 +56,9 @@ std::string last_line(std::int64_t programs, std::int64_t mismatches, std::int64
   return fmt::format("{} programs, {} mismatches, {} hangs\n", programs, mismatches, hangs);
 }
 
-std::string describe(const soak::Failure& failure, const SoakArguments& given,
-                     const soak::WorkerOptions& options) {
+std::string describe(const soak::Failure& failure, const SoakArguments& given, const soak::WorkerOptions& options) {
   const bool hang = failure.what == soak::Failure::What::hang;
-  std::string text =
-      fmt::format("program {}: {}\n{}\n", failure.program, hang ? "hang" : "mismatch", failure.text);
+  std::string text = fmt::format("program {}: {}\n{}\n", failure.program, hang ? "hang" : "mismatch", failure.text);
   text += soak::program_text(failure, given.ranks, options.generate);
   const std::string without =
       failure.left_out.empty() ? "" : fmt::format(" --without {}", fmt::join(failure.left_out, ","));
@@ -71,10 +69,9 @@ std::string describe(const soak::Failure& failure, const SoakArguments& given,
 
 std::string describe(const soak::InvalidFailure& failure, const SoakArguments& given,
                      const soak::WorkerOptions& options) {
-  return fmt::format(
-      "wrong program {}: {}\n{}again: medley soak -n {} --backends {} --invalid --program {}\n\n",
-      failure.program, failure.plan, failure.text, given.ranks, fmt::join(options.generate.backends, ","),
-      failure.program);
+  return fmt::format("wrong program {}: {}\n{}again: medley soak -n {} --backends {} --invalid --program {}\n\n",
+                     failure.program, failure.plan, failure.text, given.ranks,
+                     fmt::join(options.generate.backends, ","), failure.program);
 }
 
 soak::Programs programs_of(const SoakArguments& given) {
@@ -85,16 +82,15 @@ soak::Programs programs_of(const SoakArguments& given) {
 
 /// On a rank, started by this command or by a launcher.
 int soak_here(const SoakArguments& given, const Place& place) {
-  const auto [tally, problem] =
-      soak::soak_on_rank(options_of(given), programs_of(given), place.rank, place.size);
+  const auto [tally, problem] = soak::soak_on_rank(options_of(given), programs_of(given), place.rank, place.size);
   if (std::getenv(soak::report_variable)) return 0;  // the supervising process reports
   if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", place.rank, problem);
   if (place.rank == 0) fmt::print("{}", last_line(tally.programs, tally.mismatches, tally.hangs));
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
-/// Tells medley.soak in Python how far it is: lines of JSON into a named pipe. A line that nobody reads in time is dropped. Without any
-/// reader, the process that asked was killed, and this one ends as if interrupted.
+/// Tells medley.soak in Python how far it is: lines of JSON into a named pipe. A line that nobody reads in time is
+/// dropped. Without any reader, the process that asked was killed, and this one ends as if interrupted.
 void tell(const std::string& pipe, std::int64_t done, std::int64_t of) {
   if (pipe.empty()) return;
   const int descriptor = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -124,10 +120,8 @@ int soak_watched(const SoakArguments& given) {
                       fmt::format("{} of {} programs", done, request.work.programs));
              tell(given.progress_to, done, request.work.programs);
            },
-       .failed =
-           [&](const soak::Failure& failure) { show(describe(failure, given, request.work)); },
-       .invalid_failed =
-           [&](const soak::InvalidFailure& failure) { show(describe(failure, given, request.work)); },
+       .failed = [&](const soak::Failure& failure) { show(describe(failure, given, request.work)); },
+       .invalid_failed = [&](const soak::InvalidFailure& failure) { show(describe(failure, given, request.work)); },
        .invalid_done =
            [&](const soak::SoakResult& so_far) {
              if (!prints || so_far.invalid_asked == 0) return;
@@ -143,14 +137,12 @@ int soak_watched(const SoakArguments& given) {
 int soak_command(const SoakArguments& given) {
   if (const auto place = find_place(process_environment())) {
     if (given.ranks > 0 && given.ranks != place->size) {
-      throw Error(ErrorKind::invalid,
-                  fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out", given.ranks,
-                              place->size, name(place->source)));
+      throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out",
+                                                  given.ranks, place->size, name(place->source)));
     }
     return soak_here(given, *place);
   }
-  if (given.ranks < 1)
-    throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");
+  if (given.ranks < 1) throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");
   return soak_watched(given);
 }
 
@@ -168,7 +160,8 @@ void add_soak(CLI::App& app) {
   soak->add_option("--programs", given->programs, "Number of programs")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->capture_default_str();
-  soak->add_option("--backends", given->backends, "Backends to mix (default: all that work here)")->check(known_backends());
+  soak->add_option("--backends", given->backends, "Backends to mix (default: all that work here)")
+      ->check(known_backends());
   add_memory(*soak, given->memory);
   soak->add_option("--seconds", given->seconds, "Stop after so many seconds")->check(CLI::Range(0.0, 1e9));
   soak->add_option("--deadline", given->deadline, "Seconds that a wait may last before it is a hang")
@@ -176,11 +169,12 @@ void add_soak(CLI::App& app) {
       ->capture_default_str();
   given->one = soak->add_option("--program", given->program, "Run the program of this seed alone");
   soak->add_option("--without", given->without, "Leave out these steps of it, as a shrunk failure says");
-  auto* invalid = soak->add_flag("--invalid", given->only_invalid,
-                                 "Run wrong programs only: mistakes, killed and stopped ranks");
+  auto* invalid =
+      soak->add_flag("--invalid", given->only_invalid, "Run wrong programs only: mistakes, killed and stopped ranks");
   soak->add_flag("--valid", given->only_valid, "Run right programs only; by default one in 50 more is wrong")
       ->excludes(invalid);
-  soak->add_flag("--online", given->online, "Change the routes of comms all the time, as MEDLEY_ONLINE=1 may (right programs)");
+  soak->add_flag("--online", given->online,
+                 "Change the routes of comms all the time, as MEDLEY_ONLINE=1 may (right programs)");
   add_json(*soak, given->json, "the counts and failures");
   soak->add_option("--progress-to", given->progress_to)->group("");
 }

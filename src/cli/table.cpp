@@ -13,8 +13,8 @@ std::size_t width(const std::string& cell) {
 }
 
 bool numeric(const std::string& cell) {
-  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+' ||
-                           cell[0] == '.');
+  return !cell.empty() &&
+         (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+' || cell[0] == '.');
 }
 
 }  // namespace

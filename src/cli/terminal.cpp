@@ -61,9 +61,7 @@ std::string bar_text(double done, double of, double seconds, const std::string& 
 
 ProgressBar::ProgressBar(bool active) : active_(active && on_terminal(stderr)) {}
 
-ProgressBar::~ProgressBar() {
-  clear();
-}
+ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::show(double done, double of, const std::string& now) {
   const auto time = Clock::now();

@@ -12,8 +12,8 @@ bool on_terminal(std::FILE* stream);
 /// `text` in red and bold on a terminal, unless NO_COLOR is set (no-color.org).
 std::string alarming(const std::string& text, std::FILE* stream);
 
-/// One line on stderr that shows how far long work is, and what is left of it. Appears after half a second, so that quick work shows
-/// none, and disappears at the end.
+/// One line on stderr that shows how far long work is, and what is left of it. Appears after half a second, so that
+/// quick work shows none, and disappears at the end.
 class ProgressBar {
  public:
   /// `active` false: shows nothing, as on ranks other than 0.

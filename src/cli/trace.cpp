@@ -24,9 +24,7 @@ struct TraceArguments {
   bool all_rows = false;
 };
 
-std::string bytes_text(std::int64_t bytes) {
-  return size_text(static_cast<double>(bytes));
-}
+std::string bytes_text(std::int64_t bytes) { return size_text(static_cast<double>(bytes)); }
 
 template <typename Write>
 void write_file(const std::string& path, const Write& write) {
@@ -48,13 +46,14 @@ void print_decisions(const trace::Trace& t) {
   if (t.decisions.empty()) return;
   std::size_t changed = 0;
   for (const RouteDecision& one : t.decisions) changed += one.changed;
-  fmt::print("\nroutes in the running job (MEDLEY_ONLINE): changed {} time{}, measured again and kept {} time{}\n", changed, changed == 1 ? "" : "s",
-             t.decisions.size() - changed, t.decisions.size() - changed == 1 ? "" : "s");
+  fmt::print("\nroutes in the running job (MEDLEY_ONLINE): changed {} time{}, measured again and kept {} time{}\n",
+             changed, changed == 1 ? "" : "s", t.decisions.size() - changed,
+             t.decisions.size() - changed == 1 ? "" : "s");
   for (const RouteDecision& one : t.decisions) {
     if (!one.changed) continue;
     const std::string most = one.to_bytes == INT64_MAX ? "" : bytes_text(one.to_bytes);
-    fmt::print("  comm {} from #{} on: {} of {}-{} takes {} instead of {}: {}\n", one.comm, one.sequence, name(one.op), bytes_text(one.from_bytes), most,
-               one.to, one.from, one.reason);
+    fmt::print("  comm {} from #{} on: {} of {}-{} takes {} instead of {}: {}\n", one.comm, one.sequence, name(one.op),
+               bytes_text(one.from_bytes), most, one.to, one.from, one.reason);
   }
 }
 
@@ -66,8 +65,7 @@ std::string steps_text(const trace::Summary& s) {
   if (s.steps.found_by == "scope") text += ", told apart by the scope \"step\"";
   if (s.steps.found_by == "mark") text += ", as the profiler marked them";
   if (s.steps.found_by == "period") text += ", found by their period";
-  if (s.unlike > 0)
-    text += fmt::format("; {} of them differ from step {}, which is shown", s.unlike, s.typical + 1);
+  if (s.unlike > 0) text += fmt::format("; {} of them differ from step {}, which is shown", s.unlike, s.typical + 1);
   if (s.step_us > 0) text += fmt::format("; median {:.1f} µs", s.step_us);
   return text;
 }
@@ -87,18 +85,16 @@ void print_head(const trace::Report& report) {
 void print_rows(const trace::Report& report, bool all) {
   const trace::Trace& t = report.trace;
   const std::vector<trace::Row>& rows = report.summary.rows;
-  Table table({"op", "group", "n", "bytes", "count", "phase", "module", "backend", "median µs", "p99 µs",
-               "total µs", "exposed"});
+  Table table({"op", "group", "n", "bytes", "count", "phase", "module", "backend", "median µs", "p99 µs", "total µs",
+               "exposed"});
   for (const trace::Row& r : all ? rows : trace::merged(rows)) {
     const trace::Group& group = t.groups[r.group];
-    const auto us = [&](double value) {
-      return r.timed > 0 ? fmt::format("{:.2f}", value) : std::string("-");
-    };
-    table.add(
-        {std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?",
-         r.sized ? std::to_string(r.bytes) : "?", std::to_string(r.count), r.phase, r.module, r.backend, us(r.median_us),
-         us(r.p99_us), us(r.total_us),
-         r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us)) : "-"});
+    const auto us = [&](double value) { return r.timed > 0 ? fmt::format("{:.2f}", value) : std::string("-"); };
+    table.add({std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?",
+               r.sized ? std::to_string(r.bytes) : "?", std::to_string(r.count), r.phase, r.module, r.backend,
+               us(r.median_us), us(r.p99_us), us(r.total_us),
+               r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us))
+                                               : "-"});
   }
   fmt::print("{}\n", table.str());
 }
@@ -122,10 +118,8 @@ void print_skew(const trace::Trace& t, const std::vector<trace::Skew>& skew) {
   Table table({"group", "op", "collectives", "apart: median µs", "p99 µs", "largest µs", "last most often"});
   for (const trace::Skew& s : skew) {
     table.add({t.groups[s.group].name, std::string(name(s.op)), std::to_string(s.collectives),
-               fmt::format("{:.1f}", s.median_us), fmt::format("{:.1f}", s.p99_us),
-               fmt::format("{:.1f}", s.max_us),
-               fmt::format("rank {} ({:.0f} %, {:.0f} µs late in all)", s.last_rank, 100 * s.last_share,
-                           s.late_us)});
+               fmt::format("{:.1f}", s.median_us), fmt::format("{:.1f}", s.p99_us), fmt::format("{:.1f}", s.max_us),
+               fmt::format("rank {} ({:.0f} %, {:.0f} µs late in all)", s.last_rank, 100 * s.last_share, s.late_us)});
   }
   fmt::print("\nhow far apart the ranks come to a collective\n{}", table.str());
 }
@@ -140,8 +134,8 @@ void print_layout(const trace::InferredLayout& layout) {
 int run_trace(const TraceArguments& given) {
   const int streams = (given.json == "-") + (given.csv == "-") + (given.perfetto == "-") + (given.schedule == "-");
   if (streams > 1) throw Error(ErrorKind::invalid, "only one of --json, --csv, --perfetto and --schedule can be '-'");
-  const trace::Report report = trace::make_report(
-      {given.path, given.rank, given.steps, static_cast<std::int64_t>(parse_size(given.small))});
+  const trace::Report report =
+      trace::make_report({given.path, given.rank, given.steps, static_cast<std::int64_t>(parse_size(given.small))});
   const trace::Trace& t = report.trace;
   write_json(given.json, trace::to_json(report));
   write_file(given.csv, [&](std::ostream& out) { trace::write_csv(t, out); });
@@ -163,10 +157,10 @@ int run_trace(const TraceArguments& given) {
 
 void add_trace(CLI::App& app) {
   auto given = std::make_shared<TraceArguments>();
-  CLI::App* command = add_command(
-      app, "trace", "What a recorded run sent and where its time went",
-      "MEDLEY_TRACE=out/run7 medley run -n 4 ./train && medley trace out/run7 --perfetto run7.json",
-      [given] { return run_trace(*given); });
+  CLI::App* command =
+      add_command(app, "trace", "What a recorded run sent and where its time went",
+                  "MEDLEY_TRACE=out/run7 medley run -n 4 ./train && medley trace out/run7 --perfetto run7.json",
+                  [given] { return run_trace(*given); });
   command
       ->add_option(
           "TRACE", given->path,
@@ -178,17 +172,16 @@ void add_trace(CLI::App& app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--steps", given->steps, "Steps in the trace; default: found by scope or period")
       ->check(positive());
-  command->add_option("--small", given->small, "Messages up to this size count as small")
-      ->capture_default_str();
+  command->add_option("--small", given->small, "Messages up to this size count as small")->capture_default_str();
   command->add_flag("--all-rows", given->all_rows, "A row for every scope and algorithm");
   add_json(*command, given->json, "the tables");
   command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout");
-  command->add_option("--perfetto", given->perfetto,
-                      "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
+  command->add_option("--perfetto", given->perfetto, "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
   command->add_option("--chakra", given->chakra,
                       "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like");
-  command->add_option("--schedule", given->schedule,
-                      "Write the step of median length as a schedule of all ranks, for medley replay and medley tune --for; - for stdout");
+  command->add_option(
+      "--schedule", given->schedule,
+      "Write the step of median length as a schedule of all ranks, for medley replay and medley tune --for; - for stdout");
 }
 
 }  // namespace medley::cli

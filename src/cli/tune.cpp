@@ -30,7 +30,7 @@ struct TuneArguments {
   std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", memory = "host", codecs, schedule, file, json;
   std::string export_for, table, nccl;
   double seconds = 60;
-  replay::ReplayOptions replay{.tflops = 100};   // of --for SCHEDULE
+  replay::ReplayOptions replay{.tflops = 100};  // of --for SCHEDULE
 };
 
 std::atomic<bool> interrupted{false};
@@ -38,7 +38,7 @@ std::atomic<bool> interrupted{false};
 void stop_gently() {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = true; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);   // a second one ends it at once
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second one ends it at once
   for (const int number : {SIGINT, SIGTERM}) sigaction(number, &action, nullptr);
 }
 
@@ -54,8 +54,11 @@ tune::TuneRequest request_of(const TuneArguments& given) {
   for (const std::string& text : parse_list(given.codecs)) {
     const compress::Spec spec = compress::parse_spec(text);
     if (!spec.lossy()) {
-      throw Error(ErrorKind::invalid, fmt::format("--compress {}: the time of a lossless codec depends on the data, which tune does not know; "
-                                                  "name it in a rule where it pays", text));
+      throw Error(
+          ErrorKind::invalid,
+          fmt::format("--compress {}: the time of a lossless codec depends on the data, which tune does not know; "
+                      "name it in a rule where it pays",
+                      text));
     }
     options.codecs.push_back(spec.text());
   }
@@ -69,9 +72,7 @@ tune::TuneRequest request_of(const TuneArguments& given) {
   return request;
 }
 
-std::string size_of_border(std::int64_t bytes) {
-  return bytes == INT64_MAX ? "on" : size_text(bytes);
-}
+std::string size_of_border(std::int64_t bytes) { return bytes == INT64_MAX ? "on" : size_text(bytes); }
 
 std::string route_text(const Choice& route) {
   return route.backend + (compress::is_compressed(route.algorithm) ? "" : "/") + route.algorithm;
@@ -82,9 +83,8 @@ std::string winners_text(const route::Table& table) {
   Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
   for (const tune::Winner& w : tune::winners(table)) {
     lines.add({fmt::format("{} x {}", w.shape.hosts, w.shape.ranks_per_host), std::string(name(w.memory)),
-               std::string(name(w.op)), std::string(name(w.dtype)), size_of_border(w.from),
-               size_of_border(w.to), route_text(w.route),
-               w.ahead > 0 ? fmt::format("{:.2f}x {}", w.ahead, route_text(w.rival)) : ""});
+               std::string(name(w.op)), std::string(name(w.dtype)), size_of_border(w.from), size_of_border(w.to),
+               route_text(w.route), w.ahead > 0 ? fmt::format("{:.2f}x {}", w.ahead, route_text(w.rival)) : ""});
   }
   return lines.str();
 }
@@ -96,27 +96,31 @@ std::string with_interval(const route::StepTiming& timing) {
 /// The step over every library and over the routes chosen, and what that means.
 std::string step_text(const route::TunedStep& step) {
   Table times({"step over", "median µs", "95 % interval", "samples", "against auto"});
-  times.add({"auto", fmt::format("{:.1f}", step.chosen.median_us), with_interval(step.chosen), std::to_string(step.chosen.samples), ""});
+  times.add({"auto", fmt::format("{:.1f}", step.chosen.median_us), with_interval(step.chosen),
+             std::to_string(step.chosen.samples), ""});
   for (const route::StepTiming& one : step.libraries) {
     times.add({one.name, fmt::format("{:.1f}", one.median_us), with_interval(one), std::to_string(one.samples),
                fmt::format("{:.2f}x", one.median_us / step.chosen.median_us)});
   }
   Table routes({"shape", "op", "dtype", "from", "to", "route"});
   for (const route::StepRoute& r : step.routes) {
-    routes.add({fmt::format("{} x {}", r.shape.hosts, r.shape.ranks_per_host), std::string(name(r.op)), std::string(name(r.dtype)),
-                size_of_border(r.from), size_of_border(r.to), r.route.backend + "/" + r.route.algorithm});
+    routes.add({fmt::format("{} x {}", r.shape.hosts, r.shape.ranks_per_host), std::string(name(r.op)),
+                std::string(name(r.dtype)), size_of_border(r.from), size_of_border(r.to),
+                r.route.backend + "/" + r.route.algorithm});
   }
-  return fmt::format("{} on {}\n{}\n{}\n{}\n", step.name, route::text(step.shape), times.str(), routes.str(), tune::conclusion(step));
+  return fmt::format("{} on {}\n{}\n{}\n{}\n", step.name, route::text(step.shape), times.str(), routes.str(),
+                     tune::conclusion(step));
 }
 
 tune::TuneResult run_and_sweep(const TuneArguments& given, const tune::TuneJobHooks& hooks) {
   if (given.nccl.empty()) return tune::run_tune(request_of(given), hooks);
   tune::TuneRequest request = request_of(given);
-  request.options.seconds /= 2;   // half for all routes, half for NCCL's own algorithms
+  request.options.seconds /= 2;  // half for all routes, half for NCCL's own algorithms
   tune::TuneResult tuned = tune::run_tune(request, hooks);
   const auto variants = tune::parse_nccl_variants(given.nccl);
-  request.options.ops.erase(std::remove_if(request.options.ops.begin(), request.options.ops.end(), [](Op op) { return !is_collective(op); }),
-                            request.options.ops.end());
+  request.options.ops.erase(
+      std::remove_if(request.options.ops.begin(), request.options.ops.end(), [](Op op) { return !is_collective(op); }),
+      request.options.ops.end());
   const tune::NcclSweepResult swept = tune::sweep_nccl(request, std::move(tuned), variants, hooks);
   for (const std::string& refused : swept.refused) {
     if (swept.tuned.rank == 0) fmt::print(stderr, "medley tune: left out {}\n", refused);
@@ -130,7 +134,8 @@ int tune_here(const TuneArguments& given) {
   const tune::TuneResult result = run_and_sweep(
       given, {.progress =
                   [&](const tune::TuneProgress& now) {
-                    bar.show(now.seconds, given.seconds, fmt::format("{} of {} cells, {}", now.done, std::max(now.done, now.of), now.now));
+                    bar.show(now.seconds, given.seconds,
+                             fmt::format("{} of {} cells, {}", now.done, std::max(now.done, now.of), now.now));
                   },
               .stop = [] { return interrupted.load(); }});
   if (result.rank != 0) return 0;
@@ -138,8 +143,8 @@ int tune_here(const TuneArguments& given) {
   if (interrupted) fmt::print(stderr, "medley tune: stopped; the same command goes on where this one ended\n");
   if (given.json != "-") {
     if (result.table.step) fmt::print("{}\n", step_text(*result.table.step));
-    fmt::print("{}\n{}: {} cells, {} of them new; hash {}\n", winners_text(result.table),
-               result.file.string(), result.table.cells().size(), result.new_cells, result.table.hash());
+    fmt::print("{}\n{}: {} cells, {} of them new; hash {}\n", winners_text(result.table), result.file.string(),
+               result.table.cells().size(), result.new_cells, result.table.hash());
     if (!result.advice.empty()) fmt::print("{}\n", result.advice);
   }
   write_json(given.json, tune::to_json(result));
@@ -148,7 +153,8 @@ int tune_here(const TuneArguments& given) {
 
 void check_nccl(const TuneArguments& given) {
   static_cast<void>(tune::parse_nccl_variants(given.nccl));
-  if (given.memory != "cuda") throw Error(ErrorKind::invalid, "--nccl measures NCCL's algorithms, so it needs --memory cuda");
+  if (given.memory != "cuda")
+    throw Error(ErrorKind::invalid, "--nccl measures NCCL's algorithms, so it needs --memory cuda");
 }
 
 }  // namespace
@@ -156,40 +162,57 @@ void check_nccl(const TuneArguments& given) {
 void add_tune(CLI::App& app) {
   auto given = std::make_shared<TuneArguments>();
   CLI::App* tune = add_command(
-      app, "tune", "Measure all routes and write a route table",
-      "medley tune -n 2 --seconds 60 -o routes.json", [given] {
+      app, "tune", "Measure all routes and write a route table", "medley tune -n 2 --seconds 60 -o routes.json",
+      [given] {
         if (!given->export_for.empty()) {
-          return run_export({given->ranks, given->export_for, given->file, given->table, given->sizes, given->seconds}, [] { return interrupted.load(); }, stop_gently);
+          return run_export(
+              {given->ranks, given->export_for, given->file, given->table, given->sizes, given->seconds},
+              [] { return interrupted.load(); }, stop_gently);
         }
         if (!given->nccl.empty()) check_nccl(*given);
         static_cast<void>(tune::table_file(request_of(*given)));  // report errors once, before any rank starts
         return on_ranks(given->ranks, parse_list(given->backends), [given] { return tune_here(*given); });
       });
-  tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")->check(CLI::Range(2, 4096));
-  tune->add_option("--for", given->schedule,
-                   "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
+  tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
+      ->check(CLI::Range(2, 4096));
+  tune->add_option(
+      "--for", given->schedule,
+      "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
   tune->add_option("--scale", given->replay.scale, "With --for SCHEDULE: all its sizes and times are multiplied by it")
       ->check(CLI::Range(1e-9, 1e3))
       ->capture_default_str();
-  tune->add_option("--tflops", given->replay.tflops,
-                   "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
+  tune->add_option(
+          "--tflops", given->replay.tflops,
+          "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  tune->add_option("--backends", given->backends, "Backends to measure (default: all that work here)")->check(known_backends());
-  tune->add_option("--seconds", given->seconds, "Seconds that it may take")->capture_default_str()->check(CLI::Range(0.1, 1e6));
-  tune->add_option("-o,--output", given->file, "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
+  tune->add_option("--backends", given->backends, "Backends to measure (default: all that work here)")
+      ->check(known_backends());
+  tune->add_option("--seconds", given->seconds, "Seconds that it may take")
+      ->capture_default_str()
+      ->check(CLI::Range(0.1, 1e6));
+  tune->add_option("-o,--output", given->file,
+                   "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
   tune->add_option("--op", given->ops, "Operations, or all")->capture_default_str()->excludes("--for");
-  tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")->capture_default_str()->excludes("--for");
+  tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")
+      ->capture_default_str()
+      ->excludes("--for");
   add_memory(*tune, given->memory);
-  tune->add_option("--dtype", given->dtypes, "Element types of reductions, one of each class: f32, bf16, i32")->capture_default_str()->excludes("--for");
-  tune->add_option("--compress", given->codecs, "Codecs to measure on every backend too, such as int8,bf16; used where a rule allows them");
-  tune->add_option("--nccl", given->nccl,
-                   "Also measure NCCL's own algorithms and protocols, for NCCL's tuner plugins: all, or a list such as ring_ll128,tree_simple");
-  tune->add_option("--export", given->export_for,
-                   "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
-                   "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms")
+  tune->add_option("--dtype", given->dtypes, "Element types of reductions, one of each class: f32, bf16, i32")
+      ->capture_default_str()
+      ->excludes("--for");
+  tune->add_option("--compress", given->codecs,
+                   "Codecs to measure on every backend too, such as int8,bf16; used where a rule allows them");
+  tune->add_option(
+      "--nccl", given->nccl,
+      "Also measure NCCL's own algorithms and protocols, for NCCL's tuner plugins: all, or a list such as ring_ll128,tree_simple");
+  tune->add_option(
+          "--export", given->export_for,
+          "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
+          "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms")
       ->check(CLI::IsMember({"nccl", "openmpi", "ucc"}));
-  tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")->needs("--export");
+  tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")
+      ->needs("--export");
   add_json(*tune, given->json, "the table also");
 }
 

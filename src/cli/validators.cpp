@@ -18,9 +18,11 @@ namespace {
 
 bool is_known(const std::string& backend) {
   if (backend == "auto") return true;
-  const auto parts = split(backend, backend.find('|') == std::string::npos ? '+' : '|');   // a pair such as shm+mpi, or a split such as shm|ucx
-  return !parts.empty() && parts.size() <= 2 &&
-         std::all_of(parts.begin(), parts.end(), [](const std::string& part) { return core::find_backend(part) != nullptr; });
+  // A pair such as shm+mpi, or a split such as shm|ucx
+  const auto parts = split(backend, backend.find('|') == std::string::npos ? '+' : '|');
+  return !parts.empty() && parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), [](const std::string& part) {
+    return core::find_backend(part) != nullptr;
+  });
 }
 
 }  // namespace
@@ -39,12 +41,13 @@ CLI::Validator positive() {
 CLI::Validator known_backends() {
   return CLI::Validator(
       [](const std::string& text) {
-        const bool parse_only = std::getenv("MEDLEY_PARSE_ONLY");   // documents name plugins that are not here
+        const bool parse_only = std::getenv("MEDLEY_PARSE_ONLY");  // documents name plugins that are not here
         for (const std::string& backend : split(text, ',')) {
           if (parse_only || is_known(backend)) continue;
           std::vector<std::string> names;
           for (const auto& known : core::known_backends()) names.push_back(known->name());
-          return fmt::format("\"{}\" is not a backend{}; there are {}", backend, did_you_mean(backend, names), fmt::join(names, ", "));
+          return fmt::format("\"{}\" is not a backend{}; there are {}", backend, did_you_mean(backend, names),
+                             fmt::join(names, ", "));
         }
         return std::string();
       },
@@ -80,7 +83,7 @@ std::string unexpected_words(const CLI::App& app) {
   if (word.starts_with("-")) {
     known.clear();
     for (const CLI::Option* option : command->get_options()) {
-      if (option->get_group().empty()) continue;   // hidden
+      if (option->get_group().empty()) continue;  // hidden
       for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
     }
   }

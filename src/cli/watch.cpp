@@ -42,9 +42,9 @@ void show(const WatchArguments& given, const trace::WatchReport& report,
 int run_watch(WatchArguments& given) {
   if (given.request.path.empty()) given.request.path = core::flight_folder();
   std::signal(SIGINT, [](int) { watch_interrupted = 1; });
-  const trace::WatchResult result = trace::watch(
-      given.request, {.looked = [&](const auto& report, const auto& fresh) { show(given, report, fresh); },
-                      .stop = [] { return watch_interrupted != 0; }});
+  const trace::WatchResult result =
+      trace::watch(given.request, {.looked = [&](const auto& report, const auto& fresh) { show(given, report, fresh); },
+                                   .stop = [] { return watch_interrupted != 0; }});
   if (result.job_ended && given.json != "-") fmt::print("{} the job has ended\n", time_text());
   return result.alarmed ? 1 : 0;
 }
@@ -53,26 +53,22 @@ int run_watch(WatchArguments& given) {
 
 void add_watch(CLI::App& app) {
   auto given = std::make_shared<WatchArguments>();
-  CLI::App* command =
-      add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
-                  "medley watch\n  medley watch out/run7 --until-problem --json "
-                  "verdicts.json || scancel $SLURM_JOB_ID",
-                  [given] { return run_watch(*given); });
-  command
-      ->add_option("DIR", given->request.path,
-                   "The job's recorders: a flight recorder's folder, or the one MEDLEY_TRACE names; of "
-                   "several hosts, a folder that they share. Default: the one job of this user that runs on this host");
+  CLI::App* command = add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
+                                  "medley watch\n  medley watch out/run7 --until-problem --json "
+                                  "verdicts.json || scancel $SLURM_JOB_ID",
+                                  [given] { return run_watch(*given); });
+  command->add_option(
+      "DIR", given->request.path,
+      "The job's recorders: a flight recorder's folder, or the one MEDLEY_TRACE names; of "
+      "several hosts, a folder that they share. Default: the one job of this user that runs on this host");
   command->add_option("--every", given->request.every_s, "Seconds between two looks")
       ->capture_default_str()
       ->check(CLI::Range(0.05, 3600.0));
-  command
-      ->add_option("--stuck", given->request.options.stuck_s,
-                   "Seconds after which an operation counts as stuck")
+  command->add_option("--stuck", given->request.options.stuck_s, "Seconds after which an operation counts as stuck")
       ->capture_default_str()
       ->check(positive());
   command
-      ->add_option("--window", given->request.options.window_s,
-                   "Seconds that are judged against the time before them")
+      ->add_option("--window", given->request.options.window_s, "Seconds that are judged against the time before them")
       ->capture_default_str()
       ->check(positive());
   command->add_option("--for", given->request.for_s, "Stop after so many seconds; default: when the job ends")
@@ -81,8 +77,7 @@ void add_watch(CLI::App& app) {
   command->add_flag("--until-problem", given->request.until_problem,
                     "Stop, with 1, at the first rank that is gone, stopped, stuck or late");
   command
-      ->add_option("--prometheus", given->request.prometheus,
-                   "Serve the verdicts as metrics on this port of the host")
+      ->add_option("--prometheus", given->request.prometheus, "Serve the verdicts as metrics on this port of the host")
       ->check(CLI::Range(1, 65535));
   add_json(*command, given->json, "every look (on stdout a line each)");
 }

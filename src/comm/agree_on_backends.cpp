@@ -17,7 +17,8 @@ void compare_rules(const std::vector<RankOffer>& offers) {
   for (std::size_t r = 1; r < offers.size(); ++r) {
     if (offers[r].rules == offers[0].rules) continue;
     throw Error(ErrorKind::mismatch,
-                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same", offers[0].rules, r, offers[r].rules),
+                fmt::format("rank 0 has the rules \"{}\" but rank {} has \"{}\"; all ranks must have the same",
+                            offers[0].rules, r, offers[r].rules),
                 {.ranks = {0, static_cast<int>(r)}});
   }
 }
@@ -27,22 +28,23 @@ void compare_exactness(const std::vector<RankOffer>& offers) {
   for (std::size_t r = 1; r < offers.size(); ++r) {
     const bool here = offers[r].exact, first = offers[0].exact;
     if (here == first) continue;
-    throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} declares that messages have exact sizes but rank {} does not; all ranks must declare the same",
-                            first ? 0 : r, first ? r : 0),
-                {.ranks = {0, static_cast<int>(r)}});
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format(
+            "rank {} declares that messages have exact sizes but rank {} does not; all ranks must declare the same",
+            first ? 0 : r, first ? r : 0),
+        {.ranks = {0, static_cast<int>(r)}});
   }
 }
 
 void compare_wishes(const std::vector<RankOffer>& offers) {
   for (std::size_t r = 1; r < offers.size(); ++r) {
     if (offers[r].wanted == offers[0].wanted) continue;
-    throw Error(
-        ErrorKind::mismatch,
-        fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
-                    "same order",
-                    json(offers[0].wanted).dump(), r, json(offers[r].wanted).dump()),
-        {.ranks = {0, static_cast<int>(r)}});
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank 0 asks for backends {} but rank {} for {}; all ranks must name the same, in the "
+                            "same order",
+                            json(offers[0].wanted).dump(), r, json(offers[r].wanted).dump()),
+                {.ranks = {0, static_cast<int>(r)}});
   }
 }
 
@@ -65,18 +67,41 @@ std::string who_gives_reasons(const std::vector<Answer>& answers, const std::str
 }  // namespace
 
 json RankOffer::to_json() const {
-  return {{"host", host}, {"kernel", kernel}, {"cores", cores}, {"wanted", wanted}, {"reasons", reasons}, {"job", job}, {"rules", rules},
-          {"table", {{"hash", table.hash}, {"path", table.path}, {"asked", table.asked}, {"problem", table.problem}}}, {"cuda", cuda},
-          {"check", check}, {"hierarchical", hierarchical}, {"exact", exact}, {"online", online}, {"trace", trace}};
+  return {{"host", host},
+          {"kernel", kernel},
+          {"cores", cores},
+          {"wanted", wanted},
+          {"reasons", reasons},
+          {"job", job},
+          {"rules", rules},
+          {"table", {{"hash", table.hash}, {"path", table.path}, {"asked", table.asked}, {"problem", table.problem}}},
+          {"cuda", cuda},
+          {"check", check},
+          {"hierarchical", hierarchical},
+          {"exact", exact},
+          {"online", online},
+          {"trace", trace}};
 }
 
 RankOffer RankOffer::from_json(const json& given) {
   const auto& table = given.at("table");
-  return {.host = given.at("host"), .kernel = given.at("kernel"), .cores = given.at("cores"), .wanted = given.at("wanted"),
-          .reasons = given.at("reasons"), .job = given.at("job"), .rules = given.at("rules"),
-          .table = {.hash = table.at("hash"), .path = table.at("path"), .asked = table.at("asked"), .problem = table.at("problem")},
-          .cuda = given.at("cuda"), .check = given.at("check"), .hierarchical = given.at("hierarchical"), .exact = given.at("exact"),
-          .online = given.at("online"), .trace = given.at("trace")};
+  return {.host = given.at("host"),
+          .kernel = given.at("kernel"),
+          .cores = given.at("cores"),
+          .wanted = given.at("wanted"),
+          .reasons = given.at("reasons"),
+          .job = given.at("job"),
+          .rules = given.at("rules"),
+          .table = {.hash = table.at("hash"),
+                    .path = table.at("path"),
+                    .asked = table.at("asked"),
+                    .problem = table.at("problem")},
+          .cuda = given.at("cuda"),
+          .check = given.at("check"),
+          .hierarchical = given.at("hierarchical"),
+          .exact = given.at("exact"),
+          .online = given.at("online"),
+          .trace = given.at("trace")};
 }
 
 json OpenedBackends::to_json() const {
@@ -84,7 +109,10 @@ json OpenedBackends::to_json() const {
 }
 
 OpenedBackends OpenedBackends::from_json(const json& given) {
-  return {.reasons = given.at("reasons"), .abilities = given.at("abilities"), .control = given.at("control"), .token = given.at("token"),
+  return {.reasons = given.at("reasons"),
+          .abilities = given.at("abilities"),
+          .control = given.at("control"),
+          .token = given.at("token"),
           .misfit = given.at("misfit")};
 }
 

@@ -1,5 +1,5 @@
-// What the ranks of a new context tell each other about their backends, before any is made and after, and what follows from it on all of
-// them alike. Used by context_backends.cpp.
+// What the ranks of a new context tell each other about their backends, before any is made and after, and what follows
+// from it on all of them alike. Used by context_backends.cpp.
 #pragma once
 
 #include <map>
@@ -20,17 +20,17 @@ using Reasons = std::map<std::string, std::string>;
 
 /// What a rank has and wants, before it makes any backend.
 struct RankOffer {
-  std::string host{}, kernel{}, cores{};   ///< where it runs: host_identity(), kernel_identity(), core_mask()
-  std::vector<std::string> wanted{};       ///< the backends that the program lists
+  std::string host{}, kernel{}, cores{};  ///< where it runs: host_identity(), kernel_identity(), core_mask()
+  std::vector<std::string> wanted{};      ///< the backends that the program lists
   Reasons reasons{};
-  std::string job{};                       ///< a name for the job; rank 0's is taken
-  std::string rules{};                     ///< with what this build lacks for them
+  std::string job{};    ///< a name for the job; rank 0's is taken
+  std::string rules{};  ///< with what this build lacks for them
   TableOffer table{};
-  std::string cuda{};                      ///< why it has no CUDA device; empty if it has
-  bool check = false;                      ///< it wants check mode
-  bool hierarchical = false, exact = false;   ///< as in ContextOptions
-  std::string online{};                    ///< "1" or "shuffle": it wants routes to be measured in the running job
-  std::string trace{};                     ///< of rank 0: why this job cannot record a trace; empty if it can
+  std::string cuda{};                        ///< why it has no CUDA device; empty if it has
+  bool check = false;                        ///< it wants check mode
+  bool hierarchical = false, exact = false;  ///< as in ContextOptions
+  std::string online{};                      ///< "1" or "shuffle": it wants routes to be measured in the running job
+  std::string trace{};                       ///< of rank 0: why this job cannot record a trace; empty if it can
 
   nlohmann::json to_json() const;
   static RankOffer from_json(const nlohmann::json& given);
@@ -39,10 +39,10 @@ struct RankOffer {
 /// What a rank has once it has made its backends.
 struct OpenedBackends {
   Reasons reasons{};
-  std::map<std::string, std::string> abilities{};   ///< by backend: Capabilities::to_text()
-  std::string control{};                   ///< the endpoint of its control thread
-  std::string token{};                     ///< of rank 0: what control threads prove to each other that they know
-  std::string misfit{};                    ///< misfit_here()
+  std::map<std::string, std::string> abilities{};  ///< by backend: Capabilities::to_text()
+  std::string control{};                           ///< the endpoint of its control thread
+  std::string token{};   ///< of rank 0: what control threads prove to each other that they know
+  std::string misfit{};  ///< misfit_here()
 
   nlohmann::json to_json() const;
   static OpenedBackends from_json(const nlohmann::json& given);
@@ -51,8 +51,8 @@ struct OpenedBackends {
 /// Which backends to open. Equal on all ranks.
 struct BackendChoice {
   std::vector<std::string> names{};
-  bool named = false;                      ///< the program lists them, so one that cannot be used is an error
-  std::set<std::string> needed{};          ///< needed_backends()
+  bool named = false;              ///< the program lists them, so one that cannot be used is an error
+  std::set<std::string> needed{};  ///< needed_backends()
 };
 
 /// Throws, on all ranks alike, where ranks want what must be equal and is not, or rank 0 cannot record.

@@ -8,7 +8,6 @@
 
 #include "base/plugin_folders.hpp"
 
-
 namespace medley::core {
 namespace {
 
@@ -19,8 +18,7 @@ constexpr std::string_view prefix = "libmedley_backend_", suffix = ".so";
 /// NAME of libmedley_backend_NAME.so or libmedley_backend_NAME-VARIANT.so; empty for other files.
 std::string name_of(const fs::path& file) {
   std::string name = file.filename();
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
-    return {};
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return {};
   name = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   return name.substr(0, name.find('-'));
 }
@@ -37,8 +35,8 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 /// The plugin in a file; if there is none, `reason` says why.
 const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, std::string& reason) {
-  // RTLD_LOCAL hides the symbols of one backend's libraries from another's. A library that loads components which expect its
-  // symbols to be global (Open MPI) is reopened with RTLD_GLOBAL by its plugin.
+  // RTLD_LOCAL hides the symbols of one backend's libraries from another's. A library that loads components which
+  // expect its symbols to be global (Open MPI) is reopened with RTLD_GLOBAL by its plugin.
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!object) {
     const char* why = dlerror();
@@ -51,13 +49,15 @@ const BackendPlugin* open_plugin(const fs::path& file, const std::string& name, 
     reason = fmt::format("{} is no Medley backend: it {} medley_backend()", file.native(),
                          entry ? "returns nothing from" : "does not export");
   } else if (plugin->abi != backend_abi) {  // no field after `abi` is read: another version may have another layout
-    reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(),
-                         plugin->abi, backend_abi);
+    reason = fmt::format("{} was built for {} but this Medley has {}; build it again", file.native(), plugin->abi,
+                         backend_abi);
   } else if (plugin->build != build_abi) {
-    reason = fmt::format("{} was built with {} but this Medley with {}; build both with the same compiler and standard library",
-                         file.native(), plugin->build, build_abi);
+    reason = fmt::format(
+        "{} was built with {} but this Medley with {}; build both with the same compiler and standard library",
+        file.native(), plugin->build, build_abi);
   } else if (plugin->sizes != BackendPlugin::boundary_sizes()) {
-    reason = fmt::format("{} was built with other headers of {} than this Medley; build it again", file.native(), backend_abi);
+    reason = fmt::format("{} was built with other headers of {} than this Medley; build it again", file.native(),
+                         backend_abi);
   } else if (plugin->name != name) {
     reason = fmt::format("{} holds a backend that calls itself {}", file.native(), plugin->name);
   } else {
@@ -119,7 +119,8 @@ KnownBackends find_backends(const std::vector<fs::path>& folders) {
     }
   }
   KnownBackends all;
-  for (const BackendPlugin* plugin : builtin_backends()) all.push_back(std::make_unique<KnownBackend>(std::string(plugin->name), *plugin));
+  for (const BackendPlugin* plugin : builtin_backends())
+    all.push_back(std::make_unique<KnownBackend>(std::string(plugin->name), *plugin));
   for (auto& [name, backend] : found) all.push_back(std::move(backend));
   return all;
 }

@@ -1,5 +1,6 @@
-// The backends this process can find: the built-in shm, and shared objects beside the library or in MEDLEY_BACKEND_PATH. Used by a
-// context and `medley info`; a plugin is loaded only when it is requested by name, or when all are.
+// The backends this process can find: the built-in shm, and shared objects beside the library or in
+// MEDLEY_BACKEND_PATH. Used by a context and `medley info`; a plugin is loaded only when it is requested by name, or
+// when all are.
 #pragma once
 
 #include <filesystem>
@@ -12,12 +13,11 @@
 
 namespace medley::core {
 
-/// A backend found by its name. The first request loads its shared object, which stays loaded: libraries behind backends keep
-/// threads and handlers that outlive every context.
+/// A backend found by its name. The first request loads its shared object, which stays loaded: libraries behind
+/// backends keep threads and handlers that outlive every context.
 class MEDLEY_API KnownBackend {
  public:
-  KnownBackend(std::string name, const BackendPlugin& built_in)
-      : name_(std::move(name)), plugin_(&built_in) {}
+  KnownBackend(std::string name, const BackendPlugin& built_in) : name_(std::move(name)), plugin_(&built_in) {}
   explicit KnownBackend(std::string name) : name_(std::move(name)) {}
 
   const std::string& name() const { return name_; }

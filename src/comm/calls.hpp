@@ -1,4 +1,5 @@
-// The checked calls of the collectives that also take lists of tensors. Inline: a small operation notices a copy of its Call.
+// The checked calls of the collectives that also take lists of tensors. Inline: a small operation notices a copy of its
+// Call.
 #pragma once
 
 #include "comm/check.hpp"
@@ -25,7 +26,8 @@ inline Call broadcast_call(const CommState& comm, const Buffer& buffer, int root
   return call;
 }
 
-inline Call all_reduce_call(const CommState& comm, const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
+inline Call all_reduce_call(const CommState& comm, const ConstBuffer& in, const Buffer& out, ReduceOp op,
+                            const Options& options) {
   const Checker check{comm, Op::all_reduce};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -51,7 +53,8 @@ inline Call all_gather_call(const CommState& comm, const ConstBuffer& in, const 
   return call;
 }
 
-inline Call reduce_scatter_call(const CommState& comm, const ConstBuffer& in, const Buffer& out, ReduceOp op, const Options& options) {
+inline Call reduce_scatter_call(const CommState& comm, const ConstBuffer& in, const Buffer& out, ReduceOp op,
+                                const Options& options) {
   const Checker check{comm, Op::reduce_scatter};
   check.buffer("input", in);
   check.buffer("output", out);

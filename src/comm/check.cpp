@@ -17,8 +17,10 @@ void set_compression(Call& call, const Options& options) {
   call.feedback = options.feedback;
   if (options.compress.empty()) return;
   if (!options.algorithm.empty()) {
-    throw Error(ErrorKind::invalid, fmt::format("{}: a compressed operation takes no algorithm, but the call names {} and {}", name(call.op),
-                                                options.compress, options.algorithm), {.op = call.op});
+    throw Error(ErrorKind::invalid,
+                fmt::format("{}: a compressed operation takes no algorithm, but the call names {} and {}",
+                            name(call.op), options.compress, options.algorithm),
+                {.op = call.op});
   }
   if (options.compress == compress::none) {
     call.algorithm = compress::forbidden;
@@ -49,13 +51,14 @@ void Checker::look_closely(std::string_view what, const ConstBuffer& buffer) con
     refuse(fmt::format("the {} buffer is null but has {} elements", what, buffer.count));
   }
   if (buffer.memory == Memory::cuda) device(what, buffer);
-  if (buffer.count >= surely_possible && buffer.count > INT64_MAX / 8 / comm.size) refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
+  if (buffer.count >= surely_possible && buffer.count > INT64_MAX / 8 / comm.size)
+    refuse(fmt::format("the {} buffer's count {} is impossible", what, buffer.count));
 }
 
 void Checker::device(std::string_view what, const ConstBuffer& buffer) const {
   if (buffer.device == comm.device) return;
-  refuse(fmt::format("the {} buffer lies on CUDA device {} but this context has device {} (ContextOptions::device)", what,
-                     buffer.device, comm.device));
+  refuse(fmt::format("the {} buffer lies on CUDA device {} but this context has device {} (ContextOptions::device)",
+                     what, buffer.device, comm.device));
 }
 
 void Checker::same_type(const ConstBuffer& in, const ConstBuffer& out) const {
@@ -68,7 +71,8 @@ void Checker::same_type(const ConstBuffer& in, const ConstBuffer& out) const {
 }
 
 void Checker::reduction(DType dtype, ReduceOp reduce) const {
-  if (static_cast<int>(reduce) >= reduce_op_count) refuse(fmt::format("unknown reduction {}", static_cast<int>(reduce)));
+  if (static_cast<int>(reduce) >= reduce_op_count)
+    refuse(fmt::format("unknown reduction {}", static_cast<int>(reduce)));
   if (!reducible(dtype, reduce)) {
     refuse(fmt::format("{} is not defined for {}: {}", name(reduce), name(dtype),
                        reduce == ReduceOp::avg ? "averaging needs a floating-point type"
@@ -77,13 +81,15 @@ void Checker::reduction(DType dtype, ReduceOp reduce) const {
 }
 
 void Checker::count(std::string_view what, std::int64_t value, std::int64_t expected, std::string_view because) const {
-  if (value != expected) refuse(fmt::format("the {} buffer has {} elements but needs {} ({})", what, value, expected, because));
+  if (value != expected)
+    refuse(fmt::format("the {} buffer has {} elements but needs {} ({})", what, value, expected, because));
 }
 
 void Checker::parts(std::string_view what, const ConstBuffer& whole, const Parts& parts) const {
   const auto ranks = static_cast<std::size_t>(comm.size);
   if (parts.counts.size() != ranks || (!parts.offsets.empty() && parts.offsets.size() != ranks)) {
-    refuse(fmt::format("{} has {} counts and {} offsets for {} ranks", what, parts.counts.size(), parts.offsets.size(), ranks));
+    refuse(fmt::format("{} has {} counts and {} offsets for {} ranks", what, parts.counts.size(), parts.offsets.size(),
+                       ranks));
   }
   std::int64_t at = 0;
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -106,7 +112,8 @@ void Checker::written_parts(std::string_view what, const ConstBuffer& whole, con
   for (std::size_t r = 0; r < list.counts.size(); ++r) {
     if (list.counts[r] > 0) order.push_back(r);
   }
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return list.offsets[a] < list.offsets[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return list.offsets[a] < list.offsets[b]; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto [a, b] = std::minmax(order[i - 1], order[i]);
     if (list.offsets[order[i - 1]] + list.counts[order[i - 1]] > list.offsets[order[i]]) {

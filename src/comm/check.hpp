@@ -16,13 +16,15 @@ struct Checker {
 
   [[noreturn]] void refuse(const std::string& why) const;
   void rank(std::string_view what, int value) const {
-    if (value < 0 || value >= comm.size) [[unlikely]] refuse_rank(what, value);
+    if (value < 0 || value >= comm.size) [[unlikely]]
+      refuse_rank(what, value);
   }
   template <class AnyBuffer>
   [[gnu::always_inline]] void buffer(std::string_view what, const AnyBuffer& buffer) const {
-    const bool plain = static_cast<int>(buffer.dtype) < dtype_count && buffer.memory == Memory::host && buffer.count >= 0 &&
-                       buffer.count < surely_possible && (buffer.data || buffer.count == 0);
-    if (!plain) [[unlikely]] look_closely(what, buffer);
+    const bool plain = static_cast<int>(buffer.dtype) < dtype_count && buffer.memory == Memory::host &&
+                       buffer.count >= 0 && buffer.count < surely_possible && (buffer.data || buffer.count == 0);
+    if (!plain) [[unlikely]]
+      look_closely(what, buffer);
   }
   /// CUDA memory must be on the context's device.
   void device(std::string_view what, const ConstBuffer& buffer) const;
@@ -36,8 +38,8 @@ struct Checker {
   void overlap(const ConstBuffer& in, const ConstBuffer& out, const void* in_place_in, const void* in_place_out) const;
 
  private:
-  /// No product of a count, the element size and the number of ranks may overflow. A division takes as long as all the other
-  /// checks; below this count no int of ranks makes it necessary.
+  /// No product of a count, the element size and the number of ranks may overflow. A division takes as long as all the
+  /// other checks; below this count no int of ranks makes it necessary.
   static constexpr std::int64_t surely_possible = INT64_C(1) << 29;
   [[noreturn]] void refuse_rank(std::string_view what, int value) const;
   void look_closely(std::string_view what, const ConstBuffer& buffer) const;

@@ -125,7 +125,8 @@ Work Comm::barrier(Memory memory, const Options& options) {
 }
 
 void Comm::abort() {
-  state().engine->fail(*state_, Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank()), {.ranks = {rank()}}));
+  state().engine->fail(*state_,
+                       Error(ErrorKind::aborted, fmt::format("rank {} called abort", rank()), {.ranks = {rank()}}));
 }
 
 }  // namespace medley

@@ -23,11 +23,14 @@ void refuse_overlap(const core::Checker& check, const std::vector<fuse::Member>&
 
 /// Builds the calls of a list, checks that they do not overlap, and issues them.
 template <class MakeCall>
-Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t tensors, const Options& options, MakeCall&& make_call) {
+Work issue_list(const std::shared_ptr<core::CommState>& comm, Op op, std::size_t tensors, const Options& options,
+                MakeCall&& make_call) {
   if (tensors == 0) return {};
   const core::Checker check{*comm, op};
   if (options.feedback && tensors > 1) {
-    check.refuse(fmt::format("error feedback belongs to one tensor, but the list has {}; call each with its own ErrorFeedback in a fuse scope", tensors));
+    check.refuse(fmt::format(
+        "error feedback belongs to one tensor, but the list has {}; call each with its own ErrorFeedback in a fuse scope",
+        tensors));
   }
   std::vector<fuse::Member> members;
   members.reserve(tensors);
@@ -74,7 +77,8 @@ Work Comm::all_reduce(std::span<const Buffer> tensors, ReduceOp op, const Option
                     [&](std::size_t i) { return core::all_reduce_call(comm, tensors[i], tensors[i], op, options); });
 }
 
-Work Comm::all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options) {
+Work Comm::all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op,
+                      const Options& options) {
   core::CommState& comm = state();
   check_lengths(comm, Op::all_reduce, in.size(), out.size());
   return issue_list(state_, Op::all_reduce, in.size(), options,
@@ -88,7 +92,8 @@ Work Comm::all_gather(std::span<const ConstBuffer> in, std::span<const Buffer> o
                     [&](std::size_t i) { return core::all_gather_call(comm, in[i], out[i], options); });
 }
 
-Work Comm::reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op, const Options& options) {
+Work Comm::reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op,
+                          const Options& options) {
   core::CommState& comm = state();
   check_lengths(comm, Op::reduce_scatter, in.size(), out.size());
   return issue_list(state_, Op::reduce_scatter, in.size(), options,
@@ -96,9 +101,11 @@ Work Comm::reduce_scatter(std::span<const ConstBuffer> in, std::span<const Buffe
 }
 
 std::optional<Work> core::collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options) {
-  if (!is_collective(call.op)) return std::nullopt;   // messages are not ordered with collectives, and ranks issue them at different places
+  // Messages are not ordered with collectives, and ranks issue them at different places
+  if (!is_collective(call.op)) return std::nullopt;
   if (options.async && fuse::fusable(call.op)) {
-    // Larger tensors would travel alone in any case: they are issued at once, on all ranks alike, like outside the scope.
+    // Larger tensors would travel alone in any case: they are issued at once, on all ranks alike, like outside the
+    // scope.
     if (call.memory == Memory::host && !comm->fuses(call, options.backend)) return std::nullopt;
     return Work(comm->engine->collect(comm, call, options));
   }
@@ -107,7 +114,7 @@ std::optional<Work> core::collect(const std::shared_ptr<CommState>& comm, const 
 }
 
 Fuse::Fuse(Comm comm) : comm_(std::move(comm)) {
-  comm_.state();   // throws for an empty comm
+  comm_.state();  // throws for an empty comm
   comm_.state_->engine->open_fuse(comm_.state_);
 }
 

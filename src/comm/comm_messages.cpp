@@ -26,7 +26,8 @@ namespace {
 
 /// Whether to try the short ways of the engine: inside a host, for messages that name nothing but a tag and a backend.
 [[gnu::always_inline]] inline bool is_short(const core::CommState& comm, Memory memory, const Options& options) {
-  return comm.short_messages && memory == Memory::host && options.algorithm.empty() && options.compress.empty() && !options.feedback;
+  return comm.short_messages && memory == Memory::host && options.algorithm.empty() && options.compress.empty() &&
+         !options.feedback;
 }
 
 [[gnu::always_inline]] inline Call send_call(const ConstBuffer& buffer, int to, int tag, const Options& options) {
@@ -55,12 +56,14 @@ namespace {
 }
 
 // Apart, so that the short ways above them need no space for a Call.
-[[gnu::noinline]] Work issue_send(const std::shared_ptr<core::CommState>& comm, const ConstBuffer& buffer, int to, const Options& options) {
+[[gnu::noinline]] Work issue_send(const std::shared_ptr<core::CommState>& comm, const ConstBuffer& buffer, int to,
+                                  const Options& options) {
   Call call = send_call(buffer, to, options.tag, options);
   return core::issue(comm, call, options);
 }
 
-[[gnu::noinline]] Work issue_recv(const std::shared_ptr<core::CommState>& comm, const Buffer& buffer, int from, const Options& options, int& source) {
+[[gnu::noinline]] Work issue_recv(const std::shared_ptr<core::CommState>& comm, const Buffer& buffer, int from,
+                                  const Options& options, int& source) {
   Call call = recv_call(buffer, from, options.tag, options);
   return core::issue(comm, call, options, &source);
 }
@@ -69,7 +72,8 @@ namespace {
 
 Message outgoing(ConstBuffer buffer, int to, int tag) {
   // A send only reads; Message has one buffer for both directions.
-  return {true, Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.dtype, buffer.memory, buffer.device), to, tag};
+  return {true, Buffer(const_cast<void*>(buffer.data), buffer.count, buffer.dtype, buffer.memory, buffer.device), to,
+          tag};
 }
 
 Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from, tag}; }
@@ -85,7 +89,8 @@ Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   check_recv(state(), buffer, from, options.tag);
   Work work;
   const bool may_be_short = options.async && is_short(*state_, buffer.memory, options);
-  if (may_be_short && state_->engine->receive(state_, buffer, from, options, work.operation_, work.source_)) [[likely]] return work;
+  if (may_be_short && state_->engine->receive(state_, buffer, from, options, work.operation_, work.source_)) [[likely]]
+    return work;
   int source = -1;
   work = issue_recv(state_, buffer, from, options, source);
   work.source_ = source;

@@ -1,5 +1,5 @@
-// What all members of a new comm must give alike: its rules decide routes, so does whether its messages have exact sizes, and fused
-// collectives meet only fused ones.
+// What all members of a new comm must give alike: its rules decide routes, so does whether its messages have exact
+// sizes, and fused collectives meet only fused ones.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ struct CommTraits {
 
 struct CommTerms {
   CommTraits traits{};
-  std::string rules{};   ///< in canonical spelling
+  std::string rules{};  ///< in canonical spelling
 
   std::string text() const { return fmt::format("{}{} {}", traits.exact ? 'e' : '-', traits.fuse ? 'f' : '-', rules); }
   /// Of what text() gave; anything shorter is that of no rank of this version.
@@ -27,19 +27,24 @@ struct CommTerms {
 };
 
 /// Throws if two members differ.
-inline void compare_terms(const std::string& comm, int first, const CommTerms& expected, int other, const CommTerms& given) {
+inline void compare_terms(const std::string& comm, int first, const CommTerms& expected, int other,
+                          const CommTerms& given) {
   if (given.rules != expected.rules) {
-    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", comm, first,
-                                                 expected.rules, other, given.rules), {.comm = comm, .ranks = {first, other}});
+    throw Error(ErrorKind::mismatch,
+                fmt::format("making comm {}: rank {} gives the rules \"{}\" but rank {} gives \"{}\"", comm, first,
+                            expected.rules, other, given.rules),
+                {.comm = comm, .ranks = {first, other}});
   }
   if (given.traits.exact != expected.traits.exact) {
-    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} declares that messages have exact sizes but rank {} does not", comm,
-                                                 expected.traits.exact ? first : other, expected.traits.exact ? other : first),
+    throw Error(ErrorKind::mismatch,
+                fmt::format("making comm {}: rank {} declares that messages have exact sizes but rank {} does not",
+                            comm, expected.traits.exact ? first : other, expected.traits.exact ? other : first),
                 {.comm = comm, .ranks = {first, other}});
   }
   if (given.traits.fuse != expected.traits.fuse) {
-    throw Error(ErrorKind::mismatch, fmt::format("making comm {}: rank {} wants automatic fusion but rank {} does not", comm,
-                                                 expected.traits.fuse ? first : other, expected.traits.fuse ? other : first),
+    throw Error(ErrorKind::mismatch,
+                fmt::format("making comm {}: rank {} wants automatic fusion but rank {} does not", comm,
+                            expected.traits.fuse ? first : other, expected.traits.fuse ? other : first),
                 {.comm = comm, .ranks = {first, other}});
   }
 }

@@ -22,9 +22,7 @@ class PartList {
     }
   }
   const std::int64_t* counts() const { return parts_.counts.data(); }
-  const std::int64_t* offsets() const {
-    return parts_.offsets.empty() ? side_by_side_.data() : parts_.offsets.data();
-  }
+  const std::int64_t* offsets() const { return parts_.offsets.empty() ? side_by_side_.data() : parts_.offsets.data(); }
   std::int64_t total() const {
     std::int64_t sum = 0;
     for (std::int64_t count : parts_.counts) sum += count;
@@ -109,7 +107,8 @@ Work Comm::all_gatherv(const ConstBuffer& in, const Buffer& out, const Parts& ou
   return core::issue(state_, call, options);
 }
 
-Work Comm::reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op, const Options& options) {
+Work Comm::reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, ReduceOp op,
+                           const Options& options) {
   const Checker check{state(), Op::reduce_scatterv};
   check.buffer("input", in);
   check.buffer("output", out);
@@ -127,7 +126,8 @@ Work Comm::reduce_scatterv(const ConstBuffer& in, const Parts& in_parts, const B
   return core::issue(state_, call, options);
 }
 
-Work Comm::all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts, const Options& options) {
+Work Comm::all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts,
+                       const Options& options) {
   const Checker check{state(), Op::all_to_allv};
   check.buffer("input", in);
   check.buffer("output", out);

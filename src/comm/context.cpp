@@ -17,12 +17,14 @@ namespace medley {
 namespace core {
 namespace {
 
-/// Of the table where it measured them. The calls that name no backend take the limit of the route of a small all_reduce. All of this is equal
-/// on all ranks.
+/// Of the table where it measured them. The calls that name no backend take the limit of the route of a small
+/// all_reduce. All of this is equal on all ranks.
 fuse::Limits fuse_limits_of(const CommState& comm, const route::Table* table, const route::Shape& shape) {
-  if (comm.size == 1) return {.host = 0, .cuda = 0};   // nothing travels: packing would only cost
+  if (comm.size == 1) return {.host = 0, .cuda = 0};  // nothing travels: packing would only cost
   fuse::Limits limits;
-  const auto of_lane = [&](const LaneState& lane) { return fuse::default_host_limit(comm.size, shape.hosts, lane.inside_host); };
+  const auto of_lane = [&](const LaneState& lane) {
+    return fuse::default_host_limit(comm.size, shape.hosts, lane.inside_host);
+  };
   for (const auto& lane : comm.lanes) {
     if (!lane->host) continue;
     const auto measured = table ? table->fusion_limit(Memory::host, shape, lane->name) : std::nullopt;
@@ -49,12 +51,16 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   const Deadline deadline = deadline_after(options.deadline);
   if (options.rank >= 0 || options.size > 0 || options.store) {
     if (options.size < 1 || options.rank < 0 || options.rank >= options.size) {
-      throw Error(ErrorKind::invalid, fmt::format("a context cannot be rank {} of {}; give size >= 1 and 0 <= rank < size, or neither to ask "
-                                                  "the launcher", options.rank, options.size));
+      throw Error(
+          ErrorKind::invalid,
+          fmt::format("a context cannot be rank {} of {}; give size >= 1 and 0 <= rank < size, or neither to ask "
+                      "the launcher",
+                      options.rank, options.size));
     }
     if (!options.store && options.size > 1) {
       throw Error(ErrorKind::invalid, fmt::format("a context of rank {} of {} needs a store to meet the others; give "
-                                                  "one, or leave rank and size to the launcher", options.rank, options.size));
+                                                  "one, or leave rank and size to the launcher",
+                                                  options.rank, options.size));
     }
     state.rank = options.rank;
     state.size = options.size;
@@ -71,22 +77,28 @@ void find_place_in_job(const ContextOptions& options, ContextState& state) {
   state.store = connect_store(*place, deadline);
 }
 
-/// Where a receive may be larger than its message, a size cannot decide the route of both. Rules of the context apply to all
-/// its comms, so they are just skipped on such comms.
+/// Where a receive may be larger than its message, a size cannot decide the route of both. Rules of the context apply
+/// to all its comms, so they are just skipped on such comms.
 void check_sized_rules(const std::string& comm, const Rules& rules, bool exact) {
   for (const Rules::Rule& rule : rules.list()) {
     if (exact || !rule.op || is_collective(*rule.op) || !rule.sized()) continue;
-    throw Error(ErrorKind::invalid,
-                fmt::format("making comm {}: the rules \"{}\" route messages by size, but its receives may be larger than what is sent to "
-                            "them; declare that sizes are exact (CommOptions::exact)", comm, rules.text()), {.comm = comm});
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format(
+            "making comm {}: the rules \"{}\" route messages by size, but its receives may be larger than what is sent to "
+            "them; declare that sizes are exact (CommOptions::exact)",
+            comm, rules.text()),
+        {.comm = comm});
   }
 }
 
 }  // namespace
 
-ContextState::ContextState(const ContextOptions& options) : deadline(options.deadline), announces_losses(options.announce_losses), world_is_exact(options.exact) {
+ContextState::ContextState(const ContextOptions& options)
+    : deadline(options.deadline), announces_losses(options.announce_losses), world_is_exact(options.exact) {
   if (options.deadline <= std::chrono::nanoseconds{0}) {
-    throw Error(ErrorKind::invalid, fmt::format("ContextOptions::deadline is {} ns; give a time above 0", options.deadline.count()));
+    throw Error(ErrorKind::invalid,
+                fmt::format("ContextOptions::deadline is {} ns; give a time above 0", options.deadline.count()));
   }
   rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
@@ -127,7 +139,8 @@ void ContextState::make_routes(CommState& comm, const Rules& own_rules, const Co
   const route::Shape shape = shape_of(comm.world_ranks);
   const RoutingSources sources{own_rules, rules, table ? &*table : nullptr, shape, comm.exact};
   comm.routing = Routing(sources, comm.lanes);
-  const bool split = comm.exact && (comm.routing.splits_messages(Memory::host) || comm.routing.splits_messages(Memory::cuda));
+  const bool split =
+      comm.exact && (comm.routing.splits_messages(Memory::host) || comm.routing.splits_messages(Memory::cuda));
   if (split && comm.size > 1) comm.message_sizes = std::make_shared<MessageSizes>();
   comm.status = engine->board().add(comm);
   comm.sizes = SizeAgreement::make(comm);
@@ -160,14 +173,16 @@ route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
 void ContextState::warn_fallback_shape(const CommState& comm, const route::Shape& shape) {
   if (!comm.routing.fallback_shape() || warned_fallback_shape_ || rank != 0) return;
   warned_fallback_shape_ = true;
-  fmt::print(stderr, "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
+  fmt::print(stderr,
+             "medley: the route table {} has no rows for {} (comm {}); those for {} stand in where it has none\n",
              table_info.path, route::text(shape), comm.name, route::text(*comm.routing.fallback_shape()));
 }
 
 void ContextState::check_rules(const Rules& checked) const {
   for (const Rules::Rule& rule : checked.list()) {
     const bool automatic = rule.choice.backend == "auto";
-    if (compress::is_compressed(rule.choice.algorithm) && !automatic) compress::codec_of(rule.choice.algorithm);   // throws where this build lacks it
+    // Throws where this build lacks it
+    if (compress::is_compressed(rule.choice.algorithm) && !automatic) compress::codec_of(rule.choice.algorithm);
     if (automatic) continue;
     std::string known, reason = "it is not one of this context's";
     for (const BackendInfo& info : infos) {
@@ -175,14 +190,15 @@ void ContextState::check_rules(const Rules& checked) const {
       if (info.available) known += (known.empty() ? "" : ", ") + info.name;
     }
     if (reason.empty()) continue;
-    throw Error(ErrorKind::unavailable, fmt::format("a rule names backend {}, which cannot be used: {}; available: {}",
-                                                    rule.choice.backend, reason, known),
+    throw Error(ErrorKind::unavailable,
+                fmt::format("a rule names backend {}, which cannot be used: {}; available: {}", rule.choice.backend,
+                            reason, known),
                 {.backend = rule.choice.backend});
   }
 }
 
 ContextState::~ContextState() {
-  if (!fork_guard_.here()) {   // a forked child leaves the parent's comms and segments alone
+  if (!fork_guard_.here()) {  // a forked child leaves the parent's comms and segments alone
     for (auto& ready : backends_) static_cast<void>(ready.backend.release());
     static_cast<void>(control_.release());
     return;
@@ -218,12 +234,16 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   std::sort(members.begin(), members.end());
   const bool twice = std::adjacent_find(members.begin(), members.end()) != members.end();
   if (members.empty() || twice || members.front() < 0 || members.back() >= state_->size) {
-    throw Error(ErrorKind::invalid, fmt::format("making comm {}: its ranks must be different ones of 0 to {}, not [{}]", name,
-                                                state_->size - 1, fmt::join(world_ranks, ", ")), {.comm = name});
+    throw Error(ErrorKind::invalid,
+                fmt::format("making comm {}: its ranks must be different ones of 0 to {}, not [{}]", name,
+                            state_->size - 1, fmt::join(world_ranks, ", ")),
+                {.comm = name});
   }
   if (!std::binary_search(members.begin(), members.end(), state_->rank)) {
-    throw Error(ErrorKind::invalid, fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
-                                                fmt::join(world_ranks, ", ")), {.comm = name});
+    throw Error(ErrorKind::invalid,
+                fmt::format("making comm {}: rank {} is not one of its members [{}]", name, state_->rank,
+                            fmt::join(world_ranks, ", ")),
+                {.comm = name});
   }
   const Rules rules = Rules::parse(options.rules);
   const auto deadline = options.deadline.count() > 0 ? options.deadline : state_->deadline;
@@ -231,9 +251,11 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
   const auto own = std::find(world_ranks.begin(), world_ranks.end(), state_->rank) - world_ranks.begin();
   const std::vector<int> listed(world_ranks.begin(), world_ranks.end());
   const core::CommTerms mine{traits, rules.text()};
-  const auto everyones = state_->gather("made/" + name, "making comm " + name, listed, mine.text(), deadline_after(deadline), nullptr);
+  const auto everyones =
+      state_->gather("made/" + name, "making comm " + name, listed, mine.text(), deadline_after(deadline), nullptr);
   for (std::size_t r = 0; r < everyones.size(); ++r)
-    core::compare_terms(name, static_cast<int>(own), mine, static_cast<int>(r), core::CommTerms::from_text(everyones[r]));
+    core::compare_terms(name, static_cast<int>(own), mine, static_cast<int>(r),
+                        core::CommTerms::from_text(everyones[r]));
   return Comm(state_->make_comm("made/" + name, listed, rules, deadline, traits));
 }
 

@@ -1,5 +1,5 @@
-// Selects a context's backends: those that every rank can use. Ranks exchange what they lack before any backend is made and again
-// after, so that all of them continue with the same ones or fail with the same message.
+// Selects a context's backends: those that every rank can use. Ranks exchange what they lack before any backend is made
+// and again after, so that all of them continue with the same ones or fail with the same message.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -48,8 +48,7 @@ std::string what_there_is_but(const std::string& missing) {
       lacking.push_back(fmt::format("{} ({})", known->name(), reason));
     }
   }
-  std::string text =
-      usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
+  std::string text = usable.empty() ? "none is available" : fmt::format("available: {}", fmt::join(usable, ", "));
   if (!lacking.empty()) text += fmt::format("; not available: {}", fmt::join(lacking, ", "));
   return text;
 }
@@ -57,8 +56,9 @@ std::string what_there_is_but(const std::string& missing) {
 /// Where rules compress, ranks whose builds have different codecs would choose differently.
 std::string rules_to_compare(const Rules& rules) {
   std::string text = rules.text(), lacking;
-  const bool compresses = std::any_of(rules.list().begin(), rules.list().end(),
-                                      [](const Rules::Rule& rule) { return compress::is_compressed(rule.choice.algorithm); });
+  const bool compresses = std::any_of(rules.list().begin(), rules.list().end(), [](const Rules::Rule& rule) {
+    return compress::is_compressed(rule.choice.algorithm);
+  });
   for (const compress::Kind kind : {compress::Kind::lz4, compress::Kind::zstd, compress::Kind::zfp_rate}) {
     if (!compress::why_unavailable(kind).empty()) lacking += ' ' + compress::Spec{kind, 0}.text();
   }
@@ -81,13 +81,12 @@ std::string online_mode(const ContextOptions& options) {
   const std::string_view named = text ? text : "";
   if (named.empty() || named == "0") return options.online ? "1" : "";
   if (named == "1" || named == "shuffle") return std::string(named);
-  throw Error(ErrorKind::invalid, fmt::format("MEDLEY_ONLINE={}: 1 measures routes in the running job and 0 does not", named));
+  throw Error(ErrorKind::invalid,
+              fmt::format("MEDLEY_ONLINE={}: 1 measures routes in the running job and 0 does not", named));
 }
 
 /// Rank 0's value names the job in the files of all ranks.
-std::string new_job_name() {
-  return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid());
-}
+std::string new_job_name() { return fmt::format("{:x}-{}", clock_ns(CLOCK_REALTIME), getpid()); }
 
 std::vector<std::string> names_to_try(const std::vector<std::string>& wanted) {
   std::vector<std::string> names = with_halves(wanted);
@@ -110,9 +109,18 @@ std::unique_ptr<Recorder> open_first_trace(int rank, int size, std::string& prob
 
 RankOffer own_offer(const ContextOptions& options, const Rules& rules, const std::vector<std::string>& listed,
                     const std::vector<std::string>& names, const FoundTable& found) {
-  RankOffer offer{.host = host_identity(), .kernel = kernel_identity(), .cores = core_mask(), .wanted = listed, .job = new_job_name(),
-                  .rules = rules_to_compare(rules), .table = offer_of(found), .cuda = why_no_device(), .check = wants_check(),
-                  .hierarchical = options.hierarchical, .exact = options.exact, .online = online_mode(options)};
+  RankOffer offer{.host = host_identity(),
+                  .kernel = kernel_identity(),
+                  .cores = core_mask(),
+                  .wanted = listed,
+                  .job = new_job_name(),
+                  .rules = rules_to_compare(rules),
+                  .table = offer_of(found),
+                  .cuda = why_no_device(),
+                  .check = wants_check(),
+                  .hierarchical = options.hierarchical,
+                  .exact = options.exact,
+                  .online = online_mode(options)};
   for (const std::string& name : names) {
     KnownBackend* const known = find_backend(name);
     offer.reasons[name] = known ? known->unavailable() : "there is no such backend";
@@ -122,9 +130,11 @@ RankOffer own_offer(const ContextOptions& options, const Rules& rules, const std
 
 /// One round of exchange: every rank's answer, by rank.
 template <class Answer>
-std::vector<Answer> exchange_answers(const ContextState& context, const std::string& about, const Answer& mine, Deadline until) {
+std::vector<Answer> exchange_answers(const ContextState& context, const std::string& about, const Answer& mine,
+                                     Deadline until) {
   std::vector<Answer> answers;
-  for (const std::string& text : exchange(*context.store, about, context.rank, context.size, mine.to_json().dump(), until)) {
+  for (const std::string& text :
+       exchange(*context.store, about, context.rank, context.size, mine.to_json().dump(), until)) {
     answers.push_back(Answer::from_json(json::parse(text)));
   }
   return answers;
@@ -168,7 +178,8 @@ void ContextState::make_backends(const ContextOptions& options) {
   table_info = settle_table(found, first_misfit(opened));
   table = std::move(found.table);
   agree_on_opened(opened, choice.named, made);
-  const bool hierarchical = std::all_of(offers.begin(), offers.end(), [](const RankOffer& offer) { return offer.hierarchical; });
+  const bool hierarchical =
+      std::all_of(offers.begin(), offers.end(), [](const RankOffer& offer) { return offer.hierarchical; });
   make_all_of_two(hierarchical ? with_every_pair(wanted) : wanted);
   start_control(opened);
   check_rules(rules);
@@ -176,8 +187,14 @@ void ContextState::make_backends(const ContextOptions& options) {
 }
 
 BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const {
-  BackendParams params{
-      .rank = rank, .size = size, .device = on_device, .hosts = {}, .cores = 1, .device_times = traces(), .store = store, .deadline = until};
+  BackendParams params{.rank = rank,
+                       .size = size,
+                       .device = on_device,
+                       .hosts = {},
+                       .cores = 1,
+                       .device_times = traces(),
+                       .store = store,
+                       .deadline = until};
   const RankOffer& mine = offers[static_cast<std::size_t>(rank)];
   std::vector<std::string> here, machine;
   for (const RankOffer& offer : offers) {
@@ -190,9 +207,11 @@ BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, in
 }
 
 /// Makes those that all ranks can use and the job needs. `infos` says of each whether it was made, or why not.
-OpenedBackends ContextState::open_backends(const BackendChoice& choice, const FoundTable& found, const std::vector<RankOffer>& offers,
-                                           const BackendParams& params, std::map<std::string, std::unique_ptr<Backend>>& made) {
-  OpenedBackends opened{.control = control_ ? control_->endpoint().to_text() : "", .token = rank == 0 ? random_token() : ""};
+OpenedBackends ContextState::open_backends(const BackendChoice& choice, const FoundTable& found,
+                                           const std::vector<RankOffer>& offers, const BackendParams& params,
+                                           std::map<std::string, std::unique_ptr<Backend>>& made) {
+  OpenedBackends opened{.control = control_ ? control_->endpoint().to_text() : "",
+                        .token = rank == 0 ? random_token() : ""};
   std::vector<int> lacking;
   for (const std::string& name : choice.names) {
     std::string reason = who_lacks(offers, name, lacking);
@@ -219,8 +238,7 @@ void ContextState::note_job() {
 }
 
 /// Makes a backend, or returns what went wrong. A library may throw anything.
-std::string ContextState::create(const std::string& name, const BackendParams& params,
-                                 std::unique_ptr<Backend>& made) {
+std::string ContextState::create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made) {
   try {
     BackendParams own = params;
     own.store = std::make_shared<PrefixStore>(store, fmt::format("backend/{}/", name));
@@ -247,7 +265,8 @@ void ContextState::agree_on_opened(const std::vector<OpenedBackends>& opened, bo
     for (const OpenedBackends& one : opened) common.keep_common(Capabilities::from_text(one.abilities.at(info.name)));
     info.version = made[info.name]->version();
     info.available = true;
-    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
+    const auto note =
+        static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, info.name) : 0);
     backends_.push_back({std::move(made[info.name]), common, note});
   }
 }

@@ -1,8 +1,8 @@
 // How a context handles the messages of its control thread: lost ranks, failures of comms, and status queries.
 //
-// Two sides. On the control thread (on_message, on_gone, on_tick, check_call) nothing waits: it holds no comm, takes no lock of the
-// engine, and calls no backend and no user callback; it answers from the status board and posts the rest. On the engine's threads
-// (act_on_events and what it calls) comms fail and backends learn of lost ranks.
+// Two sides. On the control thread (on_message, on_gone, on_tick, check_call) nothing waits: it holds no comm, takes no
+// lock of the engine, and calls no backend and no user callback; it answers from the status board and posts the rest.
+// On the engine's threads (act_on_events and what it calls) comms fail and backends learn of lost ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,17 +26,18 @@ using namespace std::chrono_literals;
 
 // A rank that died has published what it had; receiving it may take some polls.
 constexpr auto loss_grace = 50ms;
-// A rank that left in order has delivered everything; an operation that still waits for it after this long will never complete.
+// A rank that left in order has delivered everything; an operation that still waits for it after this long will never
+// complete.
 constexpr auto leave_grace = 1s;
-constexpr auto answer_limit = 400ms;   // for ranks that are alive; a stopped one never answers
+constexpr auto answer_limit = 400ms;  // for ranks that are alive; a stopped one never answers
 // A rank that waits in Medley polls every 20 ms at least.
 constexpr auto stuck_after = 1s;
 
 // Kinds of messages between control threads.
 constexpr const char* comm_failed = "failed";
 constexpr const char* size_report = "sizes";
-constexpr const char* collective_called = "call";     // check mode: to the comm's first rank
-constexpr const char* collective_agreed = "alike";    // and from there
+constexpr const char* collective_called = "call";   // check mode: to the comm's first rank
+constexpr const char* collective_agreed = "alike";  // and from there
 constexpr const char* status_query = "ask";
 constexpr const char* status_answer = "answer";
 
@@ -54,15 +55,21 @@ int member_of(const CommState& comm, int world_rank) {
 }
 
 control::Message failure_notice(const std::string& comm, const std::vector<int>& members, int by, const Error& why) {
-  return {comm_failed, json{{"comm", comm}, {"kind", static_cast<int>(why.kind())}, {"what", why.what()},
-                            {"ranks", why.context().ranks}, {"by", by}, {"members", members}}.dump()};
+  return {comm_failed, json{{"comm", comm},
+                            {"kind", static_cast<int>(why.kind())},
+                            {"what", why.what()},
+                            {"ranks", why.context().ranks},
+                            {"by", by},
+                            {"members", members}}
+                           .dump()};
 }
 
 }  // namespace
 
 void ContextState::listen_for_control() {
   if (size == 1) return;
-  const bool one_host = std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
+  const bool one_host =
+      std::all_of(hosts.begin(), hosts.end(), [&](const std::string& host) { return host == hosts[0]; });
   control_ = std::make_unique<control::Control>(rank, size, one_host);
 }
 
@@ -71,19 +78,18 @@ void ContextState::start_control(const std::vector<OpenedBackends>& opened) {
   std::vector<control::Endpoint> endpoints;
   for (const OpenedBackends& one : opened) endpoints.push_back(control::Endpoint::from_text(one.control));
   engine->set_hooks({[this](const CommState& comm, const Error& why) { announce_failure(comm, why); },
-                           [this](const CommState& comm, const Operation& waiting) { return diagnose_stall(comm, waiting); },
-                           [this](const CommState& comm, const Operation& operation) { ask_checker(comm, operation); },
-                           &events_, [this] { act_on_events(); }});
+                     [this](const CommState& comm, const Operation& waiting) { return diagnose_stall(comm, waiting); },
+                     [this](const CommState& comm, const Operation& operation) { ask_checker(comm, operation); },
+                     &events_, [this] { act_on_events(); }});
   polled_ = steady_clock::now();
   const auto on_message_or_nonsense = [this](int from, const control::Message& message) {
     try {
       on_message(from, message);
-    } catch (const json::exception&) {   // from a rank of another version: not understood here
+    } catch (const json::exception&) {  // from a rank of another version: not understood here
     }
   };
   control_->start(std::move(endpoints), opened[0].token,
-                  {on_message_or_nonsense,
-                   [this](int lost, const std::string& how) { on_gone(lost, how); },
+                  {on_message_or_nonsense, [this](int lost, const std::string& how) { on_gone(lost, how); },
                    [this](int left) { on_gone(left, ""); }, [this] { on_tick(); }, print_notice},
                   control::DetectorLimits::from([](const char* name) { return std::getenv(name); }));
 }
@@ -174,9 +180,9 @@ void ContextState::look_for_gone() {
       const std::string who = member == world_rank ? fmt::format("rank {}", member)
                                                    : fmt::format("rank {} (rank {} of the world)", member, world_rank);
       engine->fail_from_peer(*comm, Error(ErrorKind::rank_lost,
-                                        lost ? fmt::format("{} was lost: {}", who, gone.how)
-                                             : fmt::format("{} has left the job though it is awaited", who),
-                                        {.ranks = {member}}));
+                                          lost ? fmt::format("{} was lost: {}", who, gone.how)
+                                               : fmt::format("{} has left the job though it is awaited", who),
+                                          {.ranks = {member}}));
     }
   }
 }
@@ -189,14 +195,18 @@ void ContextState::announce_failure(const CommState& comm, const Error& why) {
 void ContextState::ask_checker(const CommState& comm, const Operation& operation) {
   Fingerprint made = fingerprint_of(operation.call, comm.size, operation.lane->name);
   if (operation.fusion) {
-    made.call += fmt::format(", {} fused tensors of layout {:016x}", operation.fusion->tensors().size(), operation.fusion->layout());
+    made.call += fmt::format(", {} fused tensors of layout {:016x}", operation.fusion->tensors().size(),
+                             operation.fusion->layout());
   }
-  const json call{{"comm", comm.name}, {"sequence", operation.sequence}, {"rank", comm.rank}, {"size", comm.size}, {"call", made.call},
-                  {"route", made.route}, {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}};
+  const json call{{"comm", comm.name},         {"sequence", operation.sequence},
+                  {"rank", comm.rank},         {"size", comm.size},
+                  {"call", made.call},         {"route", made.route},
+                  {"ranks", comm.world_ranks}, {"before", engine->note_issue(operation)}};
   control_->send(comm.world_ranks[0], {collective_called, call.dump()});
 }
 
-/// On the comm's first rank: if all agree, they may start; a difference fails the comm on every rank, this one included.
+/// On the comm's first rank: if all agree, they may start; a difference fails the comm on every rank, this one
+/// included.
 void ContextState::check_call(const json& call) {
   const std::string name = call["comm"];
   const auto verdict = checker_.hear(name, call["sequence"], call["rank"], call["size"], {call["call"], call["route"]},
@@ -221,15 +231,17 @@ void ContextState::fail_for_sizes(const CommStatus& comm, const MessageSizes::Di
   events_.post(CommFailed{comm.name, different});
 }
 
-/// Sends the receivers what this rank has sent on comms with exact sizes, and compares what other ranks reported. Besides the
-/// control thread, a rank whose deadline has passed calls it.
+/// Sends the receivers what this rank has sent on comms with exact sizes, and compares what other ranks reported.
+/// Besides the control thread, a rank whose deadline has passed calls it.
 void ContextState::compare_message_sizes() {
   for (const auto& comm : engine->board().comms()) {
     if (!comm->message_sizes) continue;
     for (const MessageSizes::Report& report : comm->message_sizes->due()) {
       const int to = comm->world_ranks[static_cast<std::size_t>(report.channel.peer)];
-      const json body{{"comm", comm->name}, {"rank", comm->rank}, {"tag", report.channel.tag}, {"memory", static_cast<int>(report.channel.memory)},
-                      {"count", report.count}, {"sum", report.sum}, {"last", report.last}};
+      const json body{{"comm", comm->name},        {"rank", comm->rank},
+                      {"tag", report.channel.tag}, {"memory", static_cast<int>(report.channel.memory)},
+                      {"count", report.count},     {"sum", report.sum},
+                      {"last", report.last}};
       if (to == rank) {
         on_size_report(rank, body);
       } else {
@@ -245,9 +257,10 @@ void ContextState::on_size_report(int from, const json& body) {
   const int sender = body["rank"];
   if (!comm || !comm->message_sizes || sender < 0 || static_cast<std::size_t>(sender) >= comm->world_ranks.size() ||
       comm->world_ranks[static_cast<std::size_t>(sender)] != from) {
-    return;   // it is reported again: the comm may not be made here yet
+    return;  // it is reported again: the comm may not be made here yet
   }
-  const MessageSizes::Channel channel{.peer = comm->rank, .tag = body["tag"], .send = true, .memory = static_cast<Memory>(body["memory"].get<int>())};
+  const MessageSizes::Channel channel{
+      .peer = comm->rank, .tag = body["tag"], .send = true, .memory = static_cast<Memory>(body["memory"].get<int>())};
   const auto different = comm->message_sizes->compare(sender, {channel, body["count"], body["sum"], body["last"]});
   if (different) fail_for_sizes(*comm, *different);
 }
@@ -257,7 +270,8 @@ void ContextState::on_message(int from, const control::Message& message) {
   if (body.is_discarded() || !body.contains("comm")) return;
   if (message.kind == comm_failed) {
     Error reported(static_cast<ErrorKind>(body["kind"].get<int>()),
-                   fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()), {.ranks = body["ranks"]});
+                   fmt::format("rank {} says: {}", body["by"].get<int>(), body["what"].get<std::string>()),
+                   {.ranks = body["ranks"]});
     const auto members = body["members"].get<std::vector<int>>();
     if (std::find(members.begin(), members.end(), rank) == members.end()) return;
     events_.post(CommFailed{body["comm"], std::move(reported)});
@@ -268,7 +282,7 @@ void ContextState::on_message(int from, const control::Message& message) {
   } else if (message.kind == collective_agreed) {
     events_.post(CollectiveAgreed{body["comm"], body["sequence"]});
   } else if (message.kind == status_query) {
-    compare_message_sizes();   // what it finds arrives before the answer
+    compare_message_sizes();  // what it finds arrives before the answer
     json answer{{"comm", body["comm"]}, {"question", body["question"]}};
     answer["status"] = engine->board().status(body["comm"]);
     const std::chrono::duration<double> unpolled = steady_clock::now() - polled_;
@@ -304,8 +318,7 @@ Diagnosis ContextState::diagnose_stall(const CommState& comm, const Operation& w
     }
   }
   std::unique_lock lock(answers_mutex_);
-  answered_.wait_for(lock, answer_limit,
-                     [&] { return answers_[query].size() == asked; });
+  answered_.wait_for(lock, answer_limit, [&] { return answers_[query].size() == asked; });
   for (auto& [world_rank, status] : answers_[query]) by_member[member_of(comm, world_rank)] = std::move(status);
   answers_.erase(query);
   lock.unlock();

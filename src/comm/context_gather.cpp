@@ -1,4 +1,5 @@
-// The exchange that makes comms: an all-gather of strings over the control links, while the engine keeps making progress.
+// The exchange that makes comms: an all-gather of strings over the control links, while the engine keeps making
+// progress.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,15 +14,17 @@ namespace {
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto gather_check_interval = 20ms;   // how soon a lost member is noticed
-constexpr auto late_loss_grace = 300ms;            // a member may leave because another one died, which this rank hears of later
-constexpr auto gather_nap = 100us;             // while something is pending that needs polling
-constexpr auto who_called_limit = 400ms;       // for ranks that are alive to report whether they called
+constexpr auto gather_check_interval = 20ms;  // how soon a lost member is noticed
+// A member may leave because another one died, which this rank hears of later
+constexpr auto late_loss_grace = 300ms;
+constexpr auto gather_nap = 100us;        // while something is pending that needs polling
+constexpr auto who_called_limit = 400ms;  // for ranks that are alive to report whether they called
 
 }  // namespace
 
-std::vector<std::string> ContextState::gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
-                                              const std::string& mine, Deadline until, CommState* parent) {
+std::vector<std::string> ContextState::gather(const std::string& name, const std::string& purpose,
+                                              const std::vector<int>& members, const std::string& mine, Deadline until,
+                                              CommState* parent) {
   const auto own = static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
   if (members.size() == 1) return {mine};
   const auto gathering = std::make_shared<control::Gathering>(name, members, own, mine);
@@ -36,7 +39,8 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
         control_->ask_who_called(*gathering);
         const std::vector<int> missing = gathering->not_called(who_called_limit);
         throw Error(ErrorKind::timeout,
-                    fmt::format("{}: {} did not take part within the deadline", purpose, missing.empty() ? "somebody" : ranks_text(missing)),
+                    fmt::format("{}: {} did not take part within the deadline", purpose,
+                                missing.empty() ? "somebody" : ranks_text(missing)),
                     {.comm = parent ? parent->name : name, .ranks = missing});
       }
       if (now >= next_check) {
@@ -45,7 +49,8 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
         next_check = now + gather_check_interval;
       }
       engine->progress();
-      gathering->wait_until(std::min(until, now + (engine->idle() ? std::chrono::nanoseconds(gather_check_interval) : gather_nap)));
+      gathering->wait_until(
+          std::min(until, now + (engine->idle() ? std::chrono::nanoseconds(gather_check_interval) : gather_nap)));
     }
   } catch (...) {
     control_->abandon(name);
@@ -53,10 +58,12 @@ std::vector<std::string> ContextState::gather(const std::string& name, const std
   }
 }
 
-void ContextState::check_members(const std::vector<int>& members, const std::string& purpose, Deadline& left_since) const {
+void ContextState::check_members(const std::vector<int>& members, const std::string& purpose,
+                                 Deadline& left_since) const {
   using Standing = control::Control::Standing;
   const auto gone = [&](std::size_t place, const char* how) {
-    return Error(ErrorKind::rank_lost, fmt::format("{}: rank {} {}", purpose, place, how), {.ranks = {static_cast<int>(place)}});
+    return Error(ErrorKind::rank_lost, fmt::format("{}: rank {} {}", purpose, place, how),
+                 {.ranks = {static_cast<int>(place)}});
   };
   std::optional<std::size_t> left;
   for (std::size_t place = 0; place < members.size(); ++place) {

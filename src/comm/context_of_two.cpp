@@ -1,5 +1,5 @@
-// Backends made of two, such as shm+mpi, nccl+mpi or shm|ucx: those that a context's list names, and those that its route table names and
-// whose halves it has.
+// Backends made of two, such as shm+mpi, nccl+mpi or shm|ucx: those that a context's list names, and those that its
+// route table names and whose halves it has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   return names;
 }
 
-/// Where hosts have several ranks: each backend that can run inside a host, paired with every other between hosts; and on CUDA memory
-/// each that moves it, paired with every one that can cross hosts.
+/// Where hosts have several ranks: each backend that can run inside a host, paired with every other between hosts; and
+/// on CUDA memory each that moves it, paired with every one that can cross hosts.
 std::vector<std::string> ContextState::with_every_pair(std::vector<std::string> wanted) const {
   const std::set<std::string> different(hosts.begin(), hosts.end());
   if (different.size() < 2 || different.size() == hosts.size()) return wanted;
@@ -73,7 +73,7 @@ std::unique_ptr<Backend> ContextState::make_of_two(const std::string& name) cons
     return {};
   };
   const algorithms::Half one = half(halves_of(name)[0]), other = half(halves_of(name)[1]);
-  if (!one.backend || !other.backend) return nullptr;   // explicitly named ones were refused before
+  if (!one.backend || !other.backend) return nullptr;  // explicitly named ones were refused before
   const bool split = is_split(name), same = one.backend == other.backend;
   const bool both_on_host = one.capabilities.has_memory(Memory::host) && other.capabilities.has_memory(Memory::host);
   const bool on_device = split ? !both_on_host : one.capabilities.has_memory(Memory::cuda);
@@ -81,7 +81,8 @@ std::unique_ptr<Backend> ContextState::make_of_two(const std::string& name) cons
   algorithms::DevicePart on_cuda;
   if (on_device) {
     on_cuda.device = &engine->shared_device();
-    on_cuda.stage = [engine = engine](std::unique_ptr<algorithms::FilledLane> lane, int rank_there, int ranks) -> std::unique_ptr<Lane> {
+    on_cuda.stage = [engine = engine](std::unique_ptr<algorithms::FilledLane> lane, int rank_there,
+                                      int ranks) -> std::unique_ptr<Lane> {
       return std::make_unique<StagedLane>(std::move(lane), engine->shared_device(), rank_there, ranks);
     };
   }
@@ -95,11 +96,13 @@ void ContextState::make_all_of_two(const std::vector<std::string>& wanted) {
     auto backend = make_of_two(name);
     if (!backend) continue;
     infos.push_back({.name = name, .version = backend->version(), .available = true, .reason = {}});
-    const auto note = static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, name) : 0);
+    const auto note =
+        static_cast<std::uint8_t>(engine->recorder() ? engine->recorder()->note(NoteKind::backend, name) : 0);
     const Capabilities capabilities(*backend);
     made.push_back({std::move(backend), capabilities, note});
   }
-  for (Ready& ready : made) backends_.push_back(std::move(ready));   // after the plain ones: used only where a route names it
+  // After the plain ones: used only where a route names it
+  for (Ready& ready : made) backends_.push_back(std::move(ready));
 }
 
 }  // namespace medley::core

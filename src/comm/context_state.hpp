@@ -15,9 +15,9 @@
 #include "comm/comm_terms.hpp"
 #include "control/control.hpp"
 #include "engine/comm_state.hpp"
+#include "engine/consistency_checker.hpp"
 #include "engine/control_events.hpp"
 #include "engine/engine.hpp"
-#include "engine/consistency_checker.hpp"
 
 namespace medley::core {
 
@@ -35,10 +35,12 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   ~ContextState();
 
   /// Makes a comm of these world ranks; called by all of them together, with the same name.
-  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks, const Rules& own_rules,
-                                       std::chrono::nanoseconds comm_deadline, const CommTraits& traits);
-  /// All-gather of strings, by place among `members` (world ranks); all members call it, under one name. Progresses the engine
-  /// meanwhile. An Error of kind timeout names the missing ranks; a failure of `parent`, if one is given, ends it.
+  std::shared_ptr<CommState> make_comm(const std::string& name, const std::vector<int>& world_ranks,
+                                       const Rules& own_rules, std::chrono::nanoseconds comm_deadline,
+                                       const CommTraits& traits);
+  /// All-gather of strings, by place among `members` (world ranks); all members call it, under one name. Progresses the
+  /// engine meanwhile. An Error of kind timeout names the missing ranks; a failure of `parent`, if one is given, ends
+  /// it.
   std::vector<std::string> gather(const std::string& name, const std::string& purpose, const std::vector<int>& members,
                                   const std::string& mine, Deadline until, CommState* parent);
   /// Throws when a rule names a backend that the context does not have.
@@ -51,21 +53,21 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::shared_ptr<Store> store;
   std::shared_ptr<Engine> engine = std::make_shared<Engine>();
   std::vector<BackendInfo> infos;
-  std::vector<std::string> hosts;   ///< per rank: equal ones share a host
+  std::vector<std::string> hosts;  ///< per rank: equal ones share a host
   Rules rules;
   std::optional<route::Table> table;
   TableInfo table_info;
   bool announces_losses = false;
-  bool world_is_exact = false;      ///< ContextOptions::exact
-  bool checking = false;            ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
-  std::optional<OnlineRoutes::Mode> online;   ///< routes are measured in the running job
+  bool world_is_exact = false;               ///< ContextOptions::exact
+  bool checking = false;                     ///< check mode: MEDLEY_CHECK=1 on any rank, or a debug build
+  std::optional<OnlineRoutes::Mode> online;  ///< routes are measured in the running job
   std::shared_ptr<CommState> world;
 
  private:
   struct Ready {
     std::unique_ptr<Backend> backend;
-    Capabilities capabilities;   ///< common to all ranks
-    std::uint8_t note;           ///< its number in records
+    Capabilities capabilities;  ///< common to all ranks
+    std::uint8_t note;          ///< its number in records
   };
   void make_backends(const ContextOptions& options);
   void make_lanes(CommState& comm);
@@ -77,8 +79,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void make_routes(CommState& comm, const Rules& own_rules, const CommTraits& traits);
   void register_comm(const std::shared_ptr<CommState>& comm);
   BackendParams params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const;
-  OpenedBackends open_backends(const BackendChoice& choice, const FoundTable& found, const std::vector<RankOffer>& offers,
-                               const BackendParams& params, std::map<std::string, std::unique_ptr<Backend>>& made);
+  OpenedBackends open_backends(const BackendChoice& choice, const FoundTable& found,
+                               const std::vector<RankOffer>& offers, const BackendParams& params,
+                               std::map<std::string, std::unique_ptr<Backend>>& made);
   std::string create(const std::string& name, const BackendParams& params, std::unique_ptr<Backend>& made);
   void agree_on_opened(const std::vector<OpenedBackends>& opened, bool named,
                        std::map<std::string, std::unique_ptr<Backend>>& made);
@@ -89,10 +92,10 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void note_job();
   route::Shape shape_of(const std::vector<int>& world_ranks) const;
   void warn_fallback_shape(const CommState& comm, const route::Shape& shape);
-  std::vector<Ready> backends_;   ///< in order of preference
-  std::string why_no_cuda_;       ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
+  std::vector<Ready> backends_;  ///< in order of preference
+  std::string why_no_cuda_;      ///< why CUDA memory is not staged, on the first rank where it is not; empty if it is
   std::mutex comms_mutex_;
-  std::map<std::string, Error> failed_early_;   ///< comms that other ranks aborted before they were made here
+  std::map<std::string, Error> failed_early_;  ///< comms that other ranks aborted before they were made here
   std::vector<std::weak_ptr<CommState>> comms_;
   bool warned_fallback_shape_ = false;
   ForkGuard fork_guard_;
@@ -117,24 +120,24 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   void compare_message_sizes();
   void on_size_report(int from, const nlohmann::json& report);
   void fail_for_sizes(const CommStatus& comm, const MessageSizes::Difference& difference);
-  ConsistencyChecker checker_;                                 ///< owned by the control thread, as are the next four
+  ConsistencyChecker checker_;  ///< owned by the control thread, as are the next four
   bool any_gone_ = false;
   bool announced_loss_ = false;
-  std::uint64_t polls_seen_ = 0;                    ///< the engine's poll count when last seen
-  Deadline polled_{};                               ///< when that last changed
-  ControlEvents events_;                            ///< from the control thread to the engine's threads
+  std::uint64_t polls_seen_ = 0;  ///< the engine's poll count when last seen
+  Deadline polled_{};             ///< when that last changed
+  ControlEvents events_;          ///< from the control thread to the engine's threads
   Diagnosis diagnose_stall(const CommState& comm, const Operation& waiting);
   struct Gone {
-    std::string how;   ///< empty: it left in order
+    std::string how;  ///< empty: it left in order
     Deadline since;
   };
   std::mutex gone_mutex_;
-  std::map<int, Gone> gone_;                        ///< lost ranks, by world rank
+  std::map<int, Gone> gone_;  ///< lost ranks, by world rank
   std::mutex answers_mutex_;
   std::condition_variable answered_;
-  std::map<std::string, std::map<int, nlohmann::json>> answers_;   ///< to open queries, by query and world rank
+  std::map<std::string, std::map<int, nlohmann::json>> answers_;  ///< to open queries, by query and world rank
   std::uint64_t queries_ = 0;
-  std::unique_ptr<control::Control> control_;       ///< last: its thread uses everything above
+  std::unique_ptr<control::Control> control_;  ///< last: its thread uses everything above
 };
 
 }  // namespace medley::core

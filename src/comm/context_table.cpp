@@ -11,7 +11,9 @@
 namespace medley::core {
 namespace {
 
-std::string shown(const TableOffer& table) { return table.hash.empty() ? "none" : fmt::format("{} ({})", table.path, table.hash); }
+std::string shown(const TableOffer& table) {
+  return table.hash.empty() ? "none" : fmt::format("{} ({})", table.path, table.hash);
+}
 
 }  // namespace
 
@@ -36,7 +38,10 @@ FoundTable find_table(const std::string& asked_for) {
 }
 
 TableOffer offer_of(const FoundTable& found) {
-  return {.hash = found.table ? found.table->hash() : "", .path = found.path, .asked = found.asked, .problem = found.problem};
+  return {.hash = found.table ? found.table->hash() : "",
+          .path = found.path,
+          .asked = found.asked,
+          .problem = found.problem};
 }
 
 void agree_on_table(FoundTable& found, const std::vector<TableOffer>& tables) {
@@ -51,7 +56,8 @@ void agree_on_table(FoundTable& found, const std::vector<TableOffer>& tables) {
     unreadable.push_back(static_cast<int>(r));
   }
   if (!unreadable.empty()) {
-    throw Error(ErrorKind::invalid, tables.size() == 1 ? problem : fmt::format("{} (on {})", problem, ranks_text(unreadable)),
+    throw Error(ErrorKind::invalid,
+                tables.size() == 1 ? problem : fmt::format("{} (on {})", problem, ranks_text(unreadable)),
                 {.ranks = unreadable});
   }
   if (different.empty()) return;
@@ -62,8 +68,8 @@ void agree_on_table(FoundTable& found, const std::vector<TableOffer>& tables) {
   std::vector<int> named{0};
   named.insert(named.end(), different.begin(), different.end());
   throw Error(ErrorKind::mismatch,
-              fmt::format("rank 0 has the route table {} but {} ha{} {}; all ranks must have the same", shown(tables[0]),
-                          ranks_text(different), different.size() == 1 ? "s" : "ve",
+              fmt::format("rank 0 has the route table {} but {} ha{} {}; all ranks must have the same",
+                          shown(tables[0]), ranks_text(different), different.size() == 1 ? "s" : "ve",
                           shown(tables[static_cast<std::size_t>(different.front())])),
               {.ranks = named});
 }
@@ -79,16 +85,20 @@ std::string misfit_here(const FoundTable& found, const std::map<std::string, std
 
 TableInfo settle_table(FoundTable& found, const std::string& misfit) {
   if (!found.table) {
-    return {.path = {}, .hash = {}, .note = found.problem.empty() ? "no route table: the built-in order" : found.problem};
+    return {
+        .path = {}, .hash = {}, .note = found.problem.empty() ? "no route table: the built-in order" : found.problem};
   }
   if (!misfit.empty() && !found.asked) {
-    const std::string note = fmt::format("the cached route table {} does not fit ({}): the built-in order; medley tune writes a new one",
-                                         found.path, misfit);
+    const std::string note =
+        fmt::format("the cached route table {} does not fit ({}): the built-in order; medley tune writes a new one",
+                    found.path, misfit);
     found = {};
     return {.path = {}, .hash = {}, .note = note};
   }
-  return {.path = found.path, .hash = found.table->hash(),
-          .note = misfit.empty() ? "" : fmt::format("the route table {} is from another machine: {}", found.path, misfit)};
+  return {
+      .path = found.path,
+      .hash = found.table->hash(),
+      .note = misfit.empty() ? "" : fmt::format("the route table {} is from another machine: {}", found.path, misfit)};
 }
 
 }  // namespace medley::core

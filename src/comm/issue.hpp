@@ -9,8 +9,8 @@
 
 namespace medley::core {
 
-/// An empty call. Copied from where the compiler cannot see it (check.cpp): otherwise it would write the zeros with a string
-/// instruction, which takes 4 ns longer.
+/// An empty call. Copied from where the compiler cannot see it (check.cpp): otherwise it would write the zeros with a
+/// string instruction, which takes 4 ns longer.
 extern const Call blank_call;
 
 /// Throws Error(invalid) where the codec is unknown, or an algorithm is named beside it.
@@ -26,7 +26,8 @@ void set_compression(Call& call, const Options& options);
   call.tag = options.tag;
   call.stream = options.stream;
   call.algorithm = options.algorithm;
-  if (!options.compress.empty() || options.feedback) [[unlikely]] set_compression(call, options);
+  if (!options.compress.empty() || options.feedback) [[unlikely]]
+    set_compression(call, options);
   return call;
 }
 
@@ -37,18 +38,20 @@ inline void set_buffers(Call& call, const ConstBuffer& in, const Buffer& out) {
   call.out_count = out.count;
 }
 
-/// While a fuse scope is open on the comm: the Work of a call that it collects. An empty one for a call to issue now, after what
-/// was collected before it.
+/// While a fuse scope is open on the comm: the Work of a call that it collects. An empty one for a call to issue now,
+/// after what was collected before it.
 std::optional<Work> collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
 
 [[gnu::always_inline]] inline Work issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options,
-                  int* source = nullptr) {
+                                         int* source = nullptr) {
   if (comm->collector) [[unlikely]] {
     if (auto collected = collect(comm, call, options)) return *std::move(collected);
   }
   int from = -1;
-  const bool message = call.memory == Memory::host && !is_collective(call.op);   // known where the compiler inlines this
-  Operation* pending = message ? comm->engine->issue_message(comm, call, options, from) : comm->engine->issue(comm, call, options, from);
+  // Known where the compiler inlines this
+  const bool message = call.memory == Memory::host && !is_collective(call.op);
+  Operation* pending =
+      message ? comm->engine->issue_message(comm, call, options, from) : comm->engine->issue(comm, call, options, from);
   if (source) *source = from;
   return pending ? Work(pending) : Work();
 }

@@ -9,11 +9,15 @@ namespace medley::core {
 namespace {
 
 /// Whether some comm of the job, or one split from it, uses rows of this shape.
-bool concerns(const JobFacts& job, const route::Shape& shape) { return shape.hosts > 1 ? job.several_hosts : !job.all_alone; }
+bool concerns(const JobFacts& job, const route::Shape& shape) {
+  return shape.hosts > 1 ? job.several_hosts : !job.all_alone;
+}
 
 /// The backend that an operation without rows takes on comms of several hosts, or of one.
 std::string built_in(const JobFacts& job, bool several_hosts) {
-  const auto usable = [&](const std::string& name) { return job.everywhere(name) && !(several_hosts && name == job.names.front()); };
+  const auto usable = [&](const std::string& name) {
+    return job.everywhere(name) && !(several_hosts && name == job.names.front());
+  };
   const auto found = std::find_if(job.names.begin(), job.names.end(), usable);
   return found == job.names.end() ? std::string() : *found;
 }
@@ -36,7 +40,8 @@ std::set<std::string> chosen_by_cells(const route::Table& table, const JobFacts&
     for (int op = 0; op < op_count; ++op) {
       for (int dtype = 0; dtype < route::dtype_class_count; ++dtype) {
         for (const bool exact : {false, true}) {
-          const route::Chosen chosen = route::choose(table, static_cast<Op>(op), Memory::host, static_cast<route::DTypeClass>(dtype), shape, usable, {}, exact);
+          const route::Chosen chosen = route::choose(table, static_cast<Op>(op), Memory::host,
+                                                     static_cast<route::DTypeClass>(dtype), shape, usable, {}, exact);
           for (const route::SizeRange& range : chosen.ranges) backends.insert(range.route.backend);
         }
       }
@@ -56,10 +61,12 @@ std::set<std::string> needed_backends(const FoundTable& found, const Rules& rule
   std::set<std::string> backends = tuned ? step->backends() : chosen_by_cells(*found.table, job), needed;
   if (backends.empty()) return {};
   for (const Rules::Rule& rule : rules.list()) {
-    if (rule.choice.backend != "auto" || !tuned) backends.insert(rule.choice.backend);   // auto+int8 leaves the library to the step's table
+    // auto+int8 leaves the library to the step's table
+    if (rule.choice.backend != "auto" || !tuned) backends.insert(rule.choice.backend);
   }
   for (const std::string& name : with_halves({backends.begin(), backends.end()})) {
-    if (!job.everywhere(name)) return {};   // not what it was tuned with, or a rule for `auto`, which may allow routes that cells do not show
+    // Not what it was tuned with, or a rule for `auto`, which may allow routes that cells do not show
+    if (!job.everywhere(name)) return {};
     needed.insert(name);
   }
   return needed;

@@ -8,9 +8,7 @@ Work::Work(const Work& other) noexcept : operation_(other.operation_), source_(o
   if (operation_) operation_->retain();
 }
 
-void Work::drop() noexcept {
-  operation_->release();
-}
+void Work::drop() noexcept { operation_->release(); }
 
 void Work::wait() {
   if (operation_ && !operation_->ended_well())
@@ -22,8 +20,7 @@ void Work::wait(std::chrono::nanoseconds deadline) {
 }
 
 bool Work::wait_in(void* stream, std::chrono::nanoseconds at_most) {
-  return !operation_ ||
-         operation_->comm->engine->wait_in_stream_until(*operation_, stream, deadline_after(at_most));
+  return !operation_ || operation_->comm->engine->wait_in_stream_until(*operation_, stream, deadline_after(at_most));
 }
 
 void Work::wait_host() {

@@ -1,4 +1,5 @@
-// bf16: the upper half of each f32, rounded. No blocks, so every value keeps eight bits of precision whatever its neighbours are.
+// bf16: the upper half of each f32, rounded. No blocks, so every value keeps eight bits of precision whatever its
+// neighbours are.
 #include "compress/blocks.hpp"
 #include "compress/codec.hpp"
 #include "reduce/half.hpp"

@@ -17,7 +17,9 @@ class Block final : public Codec {
         bytes_(static_cast<std::size_t>(block / codes_per_byte)),
         nibbles_(codes_per_byte == 2) {}
   bool fixed_size() const override { return true; }
-  std::size_t most_bytes(std::size_t count, std::size_t) const override { return 4 * blocks(count) + code_bytes(count); }
+  std::size_t most_bytes(std::size_t count, std::size_t) const override {
+    return 4 * blocks(count) + code_bytes(count);
+  }
   std::size_t encode(const void* values, std::size_t count, std::size_t, std::byte* out) const override;
   void decode(std::span<const std::byte> in, void* values, std::size_t count, std::size_t) const override;
 
@@ -30,7 +32,7 @@ class Block final : public Codec {
   }
 
   BlockKernels kernels_;
-  std::size_t block_, bytes_;   ///< values and bytes of a whole block
+  std::size_t block_, bytes_;  ///< values and bytes of a whole block
   bool nibbles_;
 };
 

@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using medley::HWY_NAMESPACE::load_bits;
 using medley::HWY_NAMESPACE::store;
 
-using D = hn::CappedTag<float, 32>;   // half a block of int4 is the shortest run of codes
+using D = hn::CappedTag<float, 32>;  // half a block of int4 is the shortest run of codes
 using I = hn::RebindToSigned<D>;
 using U = hn::RebindToUnsigned<D>;
 using F = hn::Vec<D>;
@@ -76,7 +76,9 @@ struct Int4 {
     const I i;
     const hn::Rebind<std::uint8_t, D> d8;
     const auto factor = hn::Set(d, inverse);
-    const auto code = [&](int at) { return hn::Add(hn::NearestInt(hn::Mul(load_bits(d, values + at), factor)), hn::Set(i, 8)); };
+    const auto code = [&](int at) {
+      return hn::Add(hn::NearestInt(hn::Mul(load_bits(d, values + at), factor)), hn::Set(i, 8));
+    };
     for (int at = 0; at < half; at += static_cast<int>(hn::Lanes(d))) {
       store(d8, hn::DemoteTo(d8, hn::Or(code(at), hn::ShiftLeft<4>(code(at + half)))), out + at);
     }
@@ -95,15 +97,17 @@ struct Int4 {
   }
 };
 
-/// 8-bit floats with `mantissa` bits of mantissa and the exponent bias `bias`, as the OCP standard has them. No code is infinite.
+/// 8-bit floats with `mantissa` bits of mantissa and the exponent bias `bias`, as the OCP standard has them. No code is
+/// infinite.
 template <int mantissa, int bias>
 struct Float8 {
   static constexpr int block = byte_block, bytes = byte_block;
   static constexpr float top = mantissa == 3 ? 448 : 57344;
   static constexpr int dropped = 23 - mantissa;
   static constexpr int rebias = (127 - bias) << 23;
-  static constexpr int least_normal = (128 - bias) << 23;        ///< the bits of 2^(1 - bias)
-  static constexpr int coarse = (151 - bias - mantissa) << 23;   ///< of a float whose last bit is worth one subnormal step
+  static constexpr int least_normal = (128 - bias) << 23;  ///< the bits of 2^(1 - bias)
+  /// Of a float whose last bit is worth one subnormal step
+  static constexpr int coarse = (151 - bias - mantissa) << 23;
 
   static HWY_INLINE void encode(const float* values, float inverse, std::uint8_t* out) {
     const D d;
@@ -117,11 +121,12 @@ struct Float8 {
       const auto magnitude = hn::Min(hn::Abs(scaled), most);
       const auto sign = hn::And(hn::ShiftRight<24>(hn::BitCast(i, scaled)), hn::Set(i, 0x80));
       const auto bits = hn::BitCast(i, magnitude);
-      const auto odd = hn::And(hn::ShiftRight<dropped>(bits), hn::Set(i, 1));   // a tie goes to the even neighbour
+      const auto odd = hn::And(hn::ShiftRight<dropped>(bits), hn::Set(i, 1));  // a tie goes to the even neighbour
       const auto rounded = hn::Add(hn::Add(bits, hn::Set(i, (1 << (dropped - 1)) - 1 - rebias)), odd);
       // Subnormal codes: the addition rounds to a multiple of the step, which the last bits of the sum count.
       const auto subnormal = hn::Sub(hn::BitCast(i, hn::Add(magnitude, step)), hn::BitCast(i, step));
-      const auto code = hn::IfThenElse(hn::Lt(bits, hn::Set(i, least_normal)), subnormal, hn::ShiftRight<dropped>(rounded));
+      const auto code =
+          hn::IfThenElse(hn::Lt(bits, hn::Set(i, least_normal)), subnormal, hn::ShiftRight<dropped>(rounded));
       store(d8, hn::DemoteTo(d8, hn::Or(code, sign)), out + at);
     }
   }
@@ -149,8 +154,8 @@ float encode_block(const float* values, std::uint8_t* out) {
   const std::uint32_t bits = largest_bits<Format::block>(values);
   float maximum;
   std::memcpy(&maximum, &bits, sizeof maximum);
-  if (!(maximum <= std::numeric_limits<float>::max()) || maximum < least_block_maximum) {   // not finite, or tiny
-    std::memset(out, 0, Format::bytes);   // any code would do: the scale decides
+  if (!(maximum <= std::numeric_limits<float>::max()) || maximum < least_block_maximum) {  // not finite, or tiny
+    std::memset(out, 0, Format::bytes);  // any code would do: the scale decides
     return bits >= 0x7F800000u ? std::numeric_limits<float>::quiet_NaN() : 0;
   }
   Format::encode(values, Format::top / maximum, out);
@@ -195,9 +200,10 @@ void narrow_to_bf16(std::uint16_t* to, const float* from, std::size_t count) {
     const auto sign = hn::And(hn::ShiftRight<16>(hn::BitCast(U(), value)), hn::Set(U(), 0x8000u));
     const auto odd = hn::And(hn::ShiftRight<16>(magnitude), hn::Set(i, 1));
     auto half = hn::ShiftRight<16>(hn::Add(hn::Add(magnitude, hn::Set(i, 0x7FFF)), odd));
-    half = hn::Min(half, hn::Set(i, 0x7F7F));                                                           // finite values saturate
-    half = hn::IfThenElse(hn::Eq(magnitude, hn::Set(i, 0x7F800000)), hn::Set(i, 0x7F80), half);         // infinity
-    half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(i, 0x7F800000)), hn::Set(i, 0x7FC0), half);         // NaN
+    // Finite values saturate
+    half = hn::Min(half, hn::Set(i, 0x7F7F));
+    half = hn::IfThenElse(hn::Eq(magnitude, hn::Set(i, 0x7F800000)), hn::Set(i, 0x7F80), half);  // infinity
+    half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(i, 0x7F800000)), hn::Set(i, 0x7FC0), half);  // NaN
     return hn::DemoteTo(d16, hn::Or(half, hn::BitCast(i, sign)));
   };
   std::size_t at = 0;

@@ -1,5 +1,6 @@
-// A 64-bit checksum of compressed data. Every step is a bijection, so a change inside any one eight-byte word is always found, and any
-// other change with a probability of 1 - 2^-64 or so. Four lanes, since a multiplication takes three cycles.
+// A 64-bit checksum of compressed data. Every step is a bijection, so a change inside any one eight-byte word is always
+// found, and any other change with a probability of 1 - 2^-64 or so. Four lanes, since a multiplication takes three
+// cycles.
 #pragma once
 
 #include <cstdint>

@@ -28,8 +28,10 @@ std::unique_ptr<Codec> make_codec(const Spec& spec) {
 }
 
 [[maybe_unused]] std::string lacks(std::string_view codec, std::string_view package) {
-  return fmt::format("this build of Medley has no codec {}: {} was not found when it was configured; install it (./setup does) and "
-                     "build again", codec, package);
+  return fmt::format(
+      "this build of Medley has no codec {}: {} was not found when it was configured; install it (./setup does) and "
+      "build again",
+      codec, package);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// One way to compress: encodes and decodes chunks of up to 16,384 values. One file per codec; frame.hpp puts chunks together and checks
-// them. Lossy codecs work on f32, which the frame converts from and to f16 and bf16; lossless ones work on any element.
+// One way to compress: encodes and decodes chunks of up to 16,384 values. One file per codec; frame.hpp puts chunks
+// together and checks them. Lossy codecs work on f32, which the frame converts from and to f16 and bf16; lossless ones
+// work on any element.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,9 @@ class Codec {
   bool lossy() const { return spec_.lossy(); }
   /// Its name as a route's algorithm: "+int8".
   std::string_view algorithm() const { return algorithm_; }
-  bool takes(DType dtype) const { return !lossy() || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
+  bool takes(DType dtype) const {
+    return !lossy() || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+  }
   /// The type in which it encodes and in which reductions are computed.
   DType work_type(DType dtype) const { return lossy() ? DType::f32 : dtype; }
   std::optional<ErrorBound> bound(DType dtype) const { return bound_of(spec_, dtype); }
@@ -46,8 +49,8 @@ class Codec {
   virtual bool fixed_size() const = 0;
   /// The most bytes that encode() writes.
   virtual std::size_t most_bytes(std::size_t count, std::size_t element) const = 0;
-  /// Encodes `count` values of `element` bytes; returns the bytes written, or 0 where they are better stored as they are (never for a
-  /// codec of fixed size). The output holds most_bytes().
+  /// Encodes `count` values of `element` bytes; returns the bytes written, or 0 where they are better stored as they
+  /// are (never for a codec of fixed size). The output holds most_bytes().
   virtual std::size_t encode(const void* values, std::size_t count, std::size_t element, std::byte* out) const = 0;
   /// The same for the result of a reduction, where a second selection would lose what the first one kept.
   virtual std::size_t encode_result(const void* values, std::size_t count, std::size_t element, std::byte* out) const {
@@ -70,7 +73,7 @@ MEDLEY_API std::string why_unavailable(Kind kind);
 
 // The codecs, one file each.
 std::unique_ptr<Codec> make_bf16(const Spec& spec);
-MEDLEY_API std::unique_ptr<Codec> make_block(const Spec& spec);   ///< fp8, int8, int4
+MEDLEY_API std::unique_ptr<Codec> make_block(const Spec& spec);  ///< fp8, int8, int4
 std::unique_ptr<Codec> make_lz4(const Spec& spec);
 std::unique_ptr<Codec> make_zstd(const Spec& spec);
 std::unique_ptr<Codec> make_zfp(const Spec& spec);

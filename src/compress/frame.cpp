@@ -13,7 +13,7 @@
 namespace medley::compress {
 namespace {
 
-constexpr std::uint32_t frame_magic = 0x5a4c444d;   // "MDLZ"
+constexpr std::uint32_t frame_magic = 0x5a4c444d;  // "MDLZ"
 constexpr std::uint8_t frame_version = 1;
 constexpr std::uint32_t stored_bit = 0x80000000u;
 
@@ -40,7 +40,8 @@ void widen(float* to, const void* from, DType dtype, std::size_t count) {
   }
 }
 
-/// f32 to elements. NaN becomes the one that narrow_half() needs. What decodes to a little more than the largest f16 was at most that.
+/// f32 to elements. NaN becomes the one that narrow_half() needs. What decodes to a little more than the largest f16
+/// was at most that.
 void narrow(void* to, float* from, DType dtype, std::size_t count, bool saturate) {
   if (dtype == DType::f32) {
     std::memcpy(to, from, count * sizeof(float));
@@ -49,7 +50,8 @@ void narrow(void* to, float* from, DType dtype, std::size_t count, bool saturate
   const float most = dtype == DType::f16 ? 65504.0f : std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < count; ++i) {
     const float value = from[i];
-    const float clamped = saturate && std::abs(value) <= std::numeric_limits<float>::max() ? std::clamp(value, -most, most) : value;
+    const float clamped =
+        saturate && std::abs(value) <= std::numeric_limits<float>::max() ? std::clamp(value, -most, most) : value;
     from[i] = value == value ? clamped : std::numeric_limits<float>::quiet_NaN();
   }
   narrow_half(to, from, dtype, count);
@@ -67,7 +69,8 @@ Header header_of(std::span<const std::byte> frame) {
   Header header{};
   if (frame.size() < sizeof header) throw Corrupt("a frame is shorter than its header");
   std::memcpy(&header, frame.data(), sizeof header);
-  if (header.magic != frame_magic) throw Corrupt("a frame does not begin as one; did the other rank send it without compression?");
+  if (header.magic != frame_magic)
+    throw Corrupt("a frame does not begin as one; did the other rank send it without compression?");
   return header;
 }
 
@@ -82,7 +85,11 @@ std::size_t most_frame_bytes(const Codec& codec, DType dtype, std::int64_t count
 }
 
 FrameWriter::FrameWriter(const Codec& codec, DType dtype, std::int64_t count, std::byte* out)
-    : codec_(codec), dtype_(dtype), count_(count), out_(out), lengths_(out + frame_header_bytes),
+    : codec_(codec),
+      dtype_(dtype),
+      count_(count),
+      out_(out),
+      lengths_(out + frame_header_bytes),
       at_(lengths_ + lengths_bytes(codec, count)) {}
 
 std::size_t FrameWriter::next_count() const { return chunk_count(count_, written_ / std::int64_t{chunk_values}); }
@@ -99,7 +106,7 @@ void FrameWriter::add_result(const void* values, float* residual) {
   if (!codec_.lossy() || (dtype_ == DType::f32 && !residual)) return encode(values, true, nullptr);
   WorkChunk work;
   std::memcpy(work.bytes, values, next_count() * sizeof(float));
-  if (dtype_ != DType::f32) {   // what overflows the type is infinite, as without compression
+  if (dtype_ != DType::f32) {  // what overflows the type is infinite, as without compression
     std::uint16_t rounded[chunk_values];
     narrow(rounded, work.f32(), dtype_, next_count(), false);
     widen_half(work.f32(), rounded, dtype_, next_count());
@@ -109,11 +116,12 @@ void FrameWriter::add_result(const void* values, float* residual) {
 
 void FrameWriter::encode(const void* work, bool result, float* residual) {
   const std::size_t count = next_count(), element = size_of(codec_.work_type(dtype_));
-  if (residual) {   // `work` is our own copy
+  if (residual) {  // `work` is our own copy
     auto* values = static_cast<float*>(const_cast<void*>(work));
     for (std::size_t i = 0; i < count; ++i) values[i] += residual[i];
   }
-  std::size_t bytes = result ? codec_.encode_result(work, count, element, at_) : codec_.encode(work, count, element, at_);
+  std::size_t bytes =
+      result ? codec_.encode_result(work, count, element, at_) : codec_.encode(work, count, element, at_);
   const bool stored = bytes == 0;
   if (stored) std::memcpy(at_, work, bytes = count * element);
   if (residual) {
@@ -122,7 +130,7 @@ void FrameWriter::encode(const void* work, bool result, float* residual) {
     const auto* values = static_cast<const float*>(work);
     for (std::size_t i = 0; i < count; ++i) {
       const float lost = stored ? 0 : values[i] - decoded.f32()[i];
-      residual[i] = std::isfinite(lost) ? lost : 0;   // a NaN must not stay for ever
+      residual[i] = std::isfinite(lost) ? lost : 0;  // a NaN must not stay for ever
     }
   }
   if (!codec_.fixed_size()) {
@@ -140,22 +148,31 @@ std::size_t FrameWriter::finish() {
 }
 
 void seal_frame(const Codec& codec, DType dtype, std::int64_t count, std::span<std::byte> frame) {
-  Header header{frame_magic, frame_version, static_cast<std::uint8_t>(codec.spec().kind), static_cast<std::uint8_t>(dtype), 0,
-                codec.spec().parameter, static_cast<std::uint64_t>(count), frame.size(), 0};
+  Header header{frame_magic,
+                frame_version,
+                static_cast<std::uint8_t>(codec.spec().kind),
+                static_cast<std::uint8_t>(dtype),
+                0,
+                codec.spec().parameter,
+                static_cast<std::uint64_t>(count),
+                frame.size(),
+                0};
   header.checksum = checksum_of(header, frame.subspan(sizeof header));
   std::memcpy(frame.data(), &header, sizeof header);
 }
 
 std::int64_t frame_values(std::span<const std::byte> start) {
   const Header header = header_of(start);
-  if (header.count > static_cast<std::uint64_t>(INT64_MAX) / 16) throw Corrupt("a frame has an impossible number of values");
+  if (header.count > static_cast<std::uint64_t>(INT64_MAX) / 16)
+    throw Corrupt("a frame has an impossible number of values");
   return static_cast<std::int64_t>(header.count);
 }
 
 std::size_t frame_bytes(const Codec& codec, DType dtype, std::int64_t count, std::span<const std::byte> start) {
   const Header header = header_of(start);
   if (header.version != frame_version) {
-    throw Error(ErrorKind::mismatch, fmt::format("a frame has version {}, this rank reads {}", header.version, frame_version));
+    throw Error(ErrorKind::mismatch,
+                fmt::format("a frame has version {}, this rank reads {}", header.version, frame_version));
   }
   if (header.bytes > most_frame_bytes(codec, dtype, count) || header.bytes < sizeof header) {
     throw Corrupt(fmt::format("a frame of {} values says that it has {} bytes", count, header.bytes));
@@ -166,16 +183,20 @@ std::size_t frame_bytes(const Codec& codec, DType dtype, std::int64_t count, std
 FrameReader::FrameReader(const Codec& codec, DType dtype, std::int64_t count, std::span<const std::byte> frame)
     : codec_(codec), dtype_(dtype), count_(count) {
   const std::size_t bytes = frame_bytes(codec, dtype, count, frame);
-  if (frame.size() < bytes) throw Corrupt(fmt::format("{} of {} bytes of a frame are missing", bytes - frame.size(), bytes));
+  if (frame.size() < bytes)
+    throw Corrupt(fmt::format("{} of {} bytes of a frame are missing", bytes - frame.size(), bytes));
   frame_ = frame.first(bytes);
   const Header header = header_of(frame_);
-  if (header.checksum != checksum_of(header, frame_.subspan(sizeof header))) throw Corrupt("the checksum of a frame differs");
+  if (header.checksum != checksum_of(header, frame_.subspan(sizeof header)))
+    throw Corrupt("the checksum of a frame differs");
   const Spec& spec = codec.spec();
   if (header.kind != static_cast<std::uint8_t>(spec.kind) || header.parameter != spec.parameter ||
       header.dtype != static_cast<std::uint8_t>(dtype) || header.count != static_cast<std::uint64_t>(count)) {
-    throw Error(ErrorKind::mismatch,
-                fmt::format("the other rank compressed {} values of type number {} with codec number {}, this rank expects {} values of {} with {}",
-                            header.count, header.dtype, header.kind, count, name(dtype), spec.text()));
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format(
+            "the other rank compressed {} values of type number {} with codec number {}, this rank expects {} values of {} with {}",
+            header.count, header.dtype, header.kind, count, name(dtype), spec.text()));
   }
   if (codec.fixed_size()) {
     if (bytes != most_frame_bytes(codec, dtype, count)) throw Corrupt("a frame has the wrong length");
@@ -189,7 +210,8 @@ FrameReader::FrameReader(const Codec& codec, DType dtype, std::int64_t count, st
     std::memcpy(&length, frame_.data() + sizeof header + 4 * i, sizeof length);
     const bool stored = (length & stored_bit) != 0;
     end += length & ~stored_bit;
-    if (end > bytes || (stored && (length & ~stored_bit) != count_of(i) * element)) throw Corrupt("a chunk has the wrong length");
+    if (end > bytes || (stored && (length & ~stored_bit) != count_of(i) * element))
+      throw Corrupt("a chunk has the wrong length");
     ends_.push_back(end);
     stored_.push_back(stored);
   }

@@ -18,14 +18,15 @@ class Lz4 final : public Codec {
     shuffle(chunk->bytes, static_cast<const std::byte*>(values), count, element);
     const int all = static_cast<int>(count * element);
     // 0 where the output does not fit, which is as long as the input.
-    const int written = LZ4_compress_default(reinterpret_cast<const char*>(chunk->bytes), reinterpret_cast<char*>(out), all, all);
+    const int written =
+        LZ4_compress_default(reinterpret_cast<const char*>(chunk->bytes), reinterpret_cast<char*>(out), all, all);
     return written < all ? static_cast<std::size_t>(written) : 0;
   }
   void decode(std::span<const std::byte> in, void* values, std::size_t count, std::size_t element) const override {
     const auto chunk = std::make_unique_for_overwrite<ShuffledChunk>();
     const int all = static_cast<int>(count * element);
-    const int read = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(chunk->bytes),
-                                         static_cast<int>(in.size()), all);
+    const int read = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
+                                         reinterpret_cast<char*>(chunk->bytes), static_cast<int>(in.size()), all);
     if (read != all) throw Corrupt("LZ4 cannot decompress a chunk");
     unshuffle(static_cast<std::byte*>(values), chunk->bytes, count, element);
   }

@@ -1,5 +1,5 @@
-// Byte shuffling: the first bytes of all elements, then the second bytes, and so on. Exponents of neighbouring floats are alike, so a
-// general compressor finds runs in them. Used by the lossless codecs.
+// Byte shuffling: the first bytes of all elements, then the second bytes, and so on. Exponents of neighbouring floats
+// are alike, so a general compressor finds runs in them. Used by the lossless codecs.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace {
 struct Known {
   Kind kind;
   std::string_view name;
-  double least, most;            ///< of its parameter; both 0 for codecs without one
+  double least, most;  ///< of its parameter; both 0 for codecs without one
   std::string_view parameter{};
 };
 
@@ -67,7 +67,8 @@ std::string Spec::text() const {
 
 Spec parse_spec(std::string_view text) {
   const std::string_view name = name_in(text);
-  const auto* const one = std::find_if(known.begin(), known.end(), [name](const Known& each) { return each.name == name; });
+  const auto* const one =
+      std::find_if(known.begin(), known.end(), [name](const Known& each) { return each.name == name; });
   if (one == known.end()) {
     throw Error(ErrorKind::invalid, fmt::format("there is no codec \"{}\"; there are {}", text, all_names()));
   }

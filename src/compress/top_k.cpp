@@ -1,5 +1,5 @@
-// top-k: the values of largest magnitude of each chunk and their places; the others decode to zero. It has no error bound, and makes
-// sense only with error feedback, which sends later what was left out.
+// top-k: the values of largest magnitude of each chunk and their places; the others decode to zero. It has no error
+// bound, and makes sense only with error feedback, which sends later what was left out.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -43,10 +43,10 @@ class TopK final : public Codec {
     const auto wanted = static_cast<std::size_t>(std::ceil(spec().parameter * static_cast<double>(count)));
     const std::size_t k = std::clamp<std::size_t>(wanted, 1, count);
     const std::uint32_t least = kth_largest(from, count, k);
-    if (least >= 0x7F800000u) return 0;   // more non-finite values than k: none may be lost
+    if (least >= 0x7F800000u) return 0;  // more non-finite values than k: none may be lost
     std::size_t above = 0;
     for (std::size_t i = 0; i < count; ++i) above += magnitude(from[i]) > least;
-    std::size_t ties = k - above;   // the first ones of those equal to the k-th
+    std::size_t ties = k - above;  // the first ones of those equal to the k-th
     return write(from, count, element, out, [&](float value) {
       const std::uint32_t bits = magnitude(value);
       return bits > least || (bits == least && ties > 0 && ties-- > 0);
@@ -54,7 +54,8 @@ class TopK final : public Codec {
   }
   /// The sum of sparse parts is sparse: all of it is kept, so nothing is lost twice.
   std::size_t encode_result(const void* values, std::size_t count, std::size_t element, std::byte* out) const override {
-    return write(static_cast<const float*>(values), count, element, out, [](float value) { return magnitude(value) > 0; });
+    return write(static_cast<const float*>(values), count, element, out,
+                 [](float value) { return magnitude(value) > 0; });
   }
 
   void decode(std::span<const std::byte> in, void* values, std::size_t count, std::size_t) const override {

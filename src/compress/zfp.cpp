@@ -46,7 +46,7 @@ class Zfp final : public Codec {
   std::size_t most_bytes(std::size_t count, std::size_t element) const override { return count * element; }
 
   std::size_t encode(const void* values, std::size_t count, std::size_t element, std::byte* out) const override {
-    auto* from = static_cast<float*>(const_cast<void*>(values));   // zfp only reads it
+    auto* from = static_cast<float*>(const_cast<void*>(values));  // zfp only reads it
     if (!encodable(from, count)) return 0;
     Open zfp(spec(), from, count);
     // zfp writes whole words, so its buffer may be longer than what remains of the output.
@@ -70,8 +70,8 @@ class Zfp final : public Codec {
   }
 
  private:
-  /// zfp has no code for infinity and NaN. Its blocks share an exponent, and its integers have 30 bits: a tolerance far below the
-  /// largest value cannot be kept. Such chunks are stored as they are.
+  /// zfp has no code for infinity and NaN. Its blocks share an exponent, and its integers have 30 bits: a tolerance far
+  /// below the largest value cannot be kept. Such chunks are stored as they are.
   bool encodable(const float* values, std::size_t count) const {
     float largest = 0;
     bool finite = true;

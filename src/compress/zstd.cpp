@@ -8,7 +8,7 @@
 namespace medley::compress {
 namespace {
 
-constexpr int fastest_level = 1;   // higher levels save a few percent of floats' bytes at several times the time
+constexpr int fastest_level = 1;  // higher levels save a few percent of floats' bytes at several times the time
 
 struct FreeContexts {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
@@ -35,7 +35,7 @@ class Zstd final : public Codec {
     shuffle(chunk->bytes, static_cast<const std::byte*>(values), count, element);
     const std::size_t all = count * element;
     const std::size_t written = ZSTD_compressCCtx(compressing(), out, all, chunk->bytes, all, fastest_level);
-    return ZSTD_isError(written) || written >= all ? 0 : written;   // it fails where the output would be longer
+    return ZSTD_isError(written) || written >= all ? 0 : written;  // it fails where the output would be longer
   }
   void decode(std::span<const std::byte> in, void* values, std::size_t count, std::size_t element) const override {
     const auto chunk = std::make_unique_for_overwrite<ShuffledChunk>();

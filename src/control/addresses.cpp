@@ -30,7 +30,8 @@ std::vector<std::string> own_addresses() {
     const auto length = static_cast<socklen_t>(family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
     if (getnameinfo(entry->ifa_addr, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
     const std::string address = text;
-    if (address.find('%') == std::string::npos) found.push_back(address);   // link-local addresses mean nothing on other hosts
+    // Link-local addresses mean nothing on other hosts
+    if (address.find('%') == std::string::npos) found.push_back(address);
   }
   freeifaddrs(list);
   return found;

@@ -9,10 +9,10 @@ namespace medley::control {
 
 /// The endpoint of one rank, as exchanged through the store.
 struct Endpoint {
-  std::string host;                     ///< identity: equal for ranks that share a host
+  std::string host;  ///< identity: equal for ranks that share a host
   std::int64_t pid = 0;
   std::uint16_t port = 0;
-  std::vector<std::string> addresses;   ///< numeric, of all its interfaces
+  std::vector<std::string> addresses;  ///< numeric, of all its interfaces
 
   std::string to_text() const;
   static Endpoint from_text(const std::string& text);

@@ -20,15 +20,19 @@ using std::chrono::steady_clock;
 }  // namespace
 
 Control::Control(int rank, int size, bool one_host)
-    : rank_(rank), size_(size), listener_(listen_on(one_host ? "127.0.0.1" : "", 0, 1)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), process_events_(epoll_create1(EPOLL_CLOEXEC)),
+    : rank_(rank),
+      size_(size),
+      listener_(listen_on(one_host ? "127.0.0.1" : "", 0, 1)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      process_events_(epoll_create1(EPOLL_CLOEXEC)),
       standing_(std::make_unique<std::atomic<Standing>[]>(static_cast<std::size_t>(size))) {}
 
 Endpoint Control::endpoint() const {
   return {host_identity(), getpid(), port_of(listener_.descriptor()), own_addresses()};
 }
 
-void Control::start(std::vector<Endpoint> ranks, const std::string& token, Listener listener, const DetectorLimits& limits) {
+void Control::start(std::vector<Endpoint> ranks, const std::string& token, Listener listener,
+                    const DetectorLimits& limits) {
   ranks_ = std::move(ranks);
   token_ = token;
   owner_ = std::move(listener);
@@ -114,7 +118,8 @@ void Control::run() {
 /// Waits for events on the links and handles them.
 void Control::step(milliseconds at_most) {
   const bool listening = steady_clock::now() >= listen_again_;
-  std::vector<pollfd> files{{wake_.fd(), POLLIN, 0}, {listening ? listener_.fd() : -1, POLLIN, 0}, {process_events_.fd(), POLLIN, 0}};
+  std::vector<pollfd> files{
+      {wake_.fd(), POLLIN, 0}, {listening ? listener_.fd() : -1, POLLIN, 0}, {process_events_.fd(), POLLIN, 0}};
   std::vector<int> probed;
   for (const auto& [rank, probe] : probes_) {
     files.push_back({probe.socket.fd(), POLLOUT, 0});

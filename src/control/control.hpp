@@ -1,15 +1,16 @@
-// The control thread of a rank: heartbeats, death notices, questions, aborts and the exchanges that create comms, over its own
-// sockets. It calls no backend and no user code and never blocks, so it still works when everything else is
+// The control thread of a rank: heartbeats, death notices, questions, aborts and the exchanges that create comms, over
+// its own sockets. It calls no backend and no user code and never blocks, so it still works when everything else is
 // stuck.
 //
 // Every rank links to the ranks 1, 2, 4, … after it, so that news reaches all in log2(n) steps and the loss of any
 // ranks leaves the rest connected; other links are made on the first send. A rank that leaves announces it; the
-// FailureDetector decides which ranks are lost without that. A forked child closes the inherited sockets: otherwise it would
-// make its parent look alive.
+// FailureDetector decides which ranks are lost without that. A forked child closes the inherited sockets: otherwise it
+// would make its parent look alive.
 //
-// Ownership: the thread owns everything except the outbox and `standing_`. Other threads pass it messages through the outbox
-// and read `standing_`. The owner's callbacks run on this thread; they must neither block nor take a lock that is held across a
-// library call. The thread itself holds the outbox's lock to swap it, a Gathering's to finish it, and never two at a time.
+// Ownership: the thread owns everything except the outbox and `standing_`. Other threads pass it messages through the
+// outbox and read `standing_`. The owner's callbacks run on this thread; they must neither block nor take a lock that
+// is held across a library call. The thread itself holds the outbox's lock to swap it, a Gathering's to finish it, and
+// never two at a time.
 #pragma once
 
 #include <medley/export.hpp>
@@ -42,8 +43,8 @@ struct Listener {
   /// `rank` may be this one: the others declared it lost.
   std::function<void(int rank, const std::string& how)> on_lost;
   std::function<void(int rank)> on_left;
-  std::function<void()> on_tick;   ///< about five times a second
-  std::function<void(const std::string& line)> on_notice = {};   ///< about a suspicion, or that it was wrong
+  std::function<void()> on_tick;                                ///< about five times a second
+  std::function<void(const std::string& line)> on_notice = {};  ///< about a suspicion, or that it was wrong
 };
 
 class MEDLEY_API Control {
@@ -55,12 +56,13 @@ class MEDLEY_API Control {
 
   /// Listens at once, so that its address can be published; does nothing else before start().
   Control(int rank, int size, bool one_host);
-  ~Control();   ///< stops
+  ~Control();  ///< stops
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
   Endpoint endpoint() const;
-  void start(std::vector<Endpoint> ranks, const std::string& token, Listener listener, const DetectorLimits& limits = {});
+  void start(std::vector<Endpoint> ranks, const std::string& token, Listener listener,
+             const DetectorLimits& limits = {});
 
   /// Sends goodbye and ends the thread; callbacks may run until this returns.
   void stop();
@@ -68,7 +70,9 @@ class MEDLEY_API Control {
   /// Thread-safe. To everyone: every other rank gets it once.
   void send(int to, Message message);
   /// (relaxed: one word that only ever changes from present to another value; it publishes no other data)
-  Standing standing(int rank) const { return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed); }
+  Standing standing(int rank) const {
+    return standing_[static_cast<std::size_t>(rank)].load(std::memory_order_relaxed);
+  }
 
   /// Thread-safe: starts an exchange among its members. Never blocks; the caller polls or waits for the result.
   void start(std::shared_ptr<Gathering> gathering);
@@ -80,11 +84,11 @@ class MEDLEY_API Control {
   struct Peer {
     OwnSocket socket;
     Link link;
-    bool connected = false;            ///< false while connect() is in progress
-    std::size_t address = 0;           ///< index of the endpoint's address being tried
+    bool connected = false;   ///< false while connect() is in progress
+    std::size_t address = 0;  ///< index of the endpoint's address being tried
     Deadline since{};
     bool outgoing = false;
-    std::uint64_t handed = 0;          ///< bytes passed to the kernel
+    std::uint64_t handed = 0;  ///< bytes passed to the kernel
   };
   struct Probe {
     OwnSocket socket;
@@ -93,7 +97,7 @@ class MEDLEY_API Control {
   struct Outgoing {
     int to;
     Message message;
-    std::shared_ptr<Gathering> begun = {};   ///< instead of a message
+    std::shared_ptr<Gathering> begun = {};  ///< instead of a message
   };
   void run();
   void step(std::chrono::milliseconds at_most);
@@ -105,7 +109,7 @@ class MEDLEY_API Control {
   void connect_neighbours();
   void connect(int rank, std::size_t address, const std::string& waiting = {});
   void try_next_address(std::size_t index);
-  bool linked(int rank) const;          ///< or connecting
+  bool linked(int rank) const;  ///< or connecting
   Peer* joined_link(int rank) const;
   Peer* link_to(int rank);
   void send_to(int rank, const Message& message);
@@ -126,7 +130,7 @@ class MEDLEY_API Control {
   void act_on_findings(Deadline now);
 
   // News (control_messages.cpp)
-  static constexpr std::string_view to_all = "all/";   ///< in front of the kind of an owner's broadcast
+  static constexpr std::string_view to_all = "all/";  ///< in front of the kind of an owner's broadcast
   void deliver(int from, Message message);
   bool receive_broadcast(int& from, Message& message);
   void receive_left(int rank);
@@ -139,22 +143,23 @@ class MEDLEY_API Control {
 
   int rank_, size_;
   OwnSocket listener_;
-  Deadline listen_again_{};                       ///< after a pause for lack of descriptors
+  Deadline listen_again_{};  ///< after a pause for lack of descriptors
   Descriptor wake_;
-  Descriptor process_events_;                     ///< one epoll for the pidfds: a poll costs per event, not per watched process
+  /// One epoll for the pidfds: a poll costs per event, not per watched process
+  Descriptor process_events_;
   std::vector<Endpoint> ranks_;
   std::string token_;
   Listener owner_;
-  std::vector<std::unique_ptr<Peer>> peers_;      ///< used by the thread only, as is everything below
-  std::map<int, Descriptor> processes_;           ///< pidfds of the ranks on this host
+  std::vector<std::unique_ptr<Peer>> peers_;  ///< used by the thread only, as is everything below
+  std::map<int, Descriptor> processes_;       ///< pidfds of the ranks on this host
   std::map<int, Probe> probes_;
   FailureDetector detector_{DetectorLimits{}};
   DetectorLimits limits_;
   Gatherings gatherings_;
-  std::set<std::string> seen_;                    ///< broadcast messages already seen
-  std::unique_ptr<std::atomic<Standing>[]> standing_;   ///< of each rank; written by the thread only
+  std::set<std::string> seen_;                         ///< broadcast messages already seen
+  std::unique_ptr<std::atomic<Standing>[]> standing_;  ///< of each rank; written by the thread only
   std::uint64_t counter_ = 0;
-  std::mutex mutex_;                              ///< guards the outbox
+  std::mutex mutex_;  ///< guards the outbox
   std::vector<Outgoing> outbox_;
   std::atomic<bool> stop_{false};
   std::thread thread_;

@@ -1,4 +1,5 @@
-// The connections of a control thread: connecting, trying the next address, limiting unauthenticated peers, reading and writing.
+// The connections of a control thread: connecting, trying the next address, limiting unauthenticated peers, reading and
+// writing.
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,8 +11,8 @@
 #include <cerrno>
 
 #include "bootstrap/socket.hpp"
-#include "control/control.hpp"
 #include "control/connect.hpp"
+#include "control/control.hpp"
 
 namespace medley::control {
 namespace {
@@ -19,10 +20,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds handshake_limit{3000};           // then the next address is tried
-// The other side may have finished the handshake and rely on the link: with 30 ranks per core the handshake takes seconds.
+constexpr milliseconds handshake_limit{3000};  // then the next address is tried
+// The other side may have finished the handshake and rely on the link: with 30 ranks per core the handshake takes
+// seconds.
 constexpr milliseconds incoming_handshake_limit{10'000};
-constexpr milliseconds pause_between_rounds{500};      // when no address of a rank answered
+constexpr milliseconds pause_between_rounds{500};  // when no address of a rank answered
 constexpr milliseconds pause_without_descriptors{100};
 // Few at a time, so that earlier connections are served before more are accepted.
 constexpr int accepted_at_once = 16;
@@ -31,7 +33,8 @@ void set_tcp_option(const Descriptor& socket, int option, int value) {
   setsockopt(socket.fd(), IPPROTO_TCP, option, &value, sizeof value);
 }
 
-/// Idle links send a keep-alive once a second. The detector decides when a peer is lost, so TCP itself gives up much later.
+/// Idle links send a keep-alive once a second. The detector decides when a peer is lost, so TCP itself gives up much
+/// later.
 void prepare_link(const Descriptor& socket, milliseconds lost_after) {
   prefer_promptness(socket);
   set_tcp_option(socket, TCP_KEEPIDLE, 1);
@@ -84,15 +87,17 @@ void Control::connect(int rank, std::size_t address, const std::string& waiting)
   const bool same_host = other.host == ranks_[static_cast<std::size_t>(rank_)].host;
   Descriptor socket;
   for (; !socket && address <= other.addresses.size(); ++address) {
-    // Loopback comes first on the same host and last elsewhere: hosts that are namespaces of one machine may share nothing else.
-    const std::string where = same_host == (address == 0) ? "127.0.0.1"
-                              : same_host                 ? other.addresses[address - 1]
-                              : address < other.addresses.size() ? other.addresses[address] : "127.0.0.1";
+    // Loopback comes first on the same host and last elsewhere: hosts that are namespaces of one machine may share
+    // nothing else.
+    const std::string where = same_host == (address == 0)        ? "127.0.0.1"
+                              : same_host                        ? other.addresses[address - 1]
+                              : address < other.addresses.size() ? other.addresses[address]
+                                                                 : "127.0.0.1";
     socket = begin_connect(where, other.port);
   }
   if (socket) prepare_link(socket, limits_.lost_after);
-  auto peer = std::make_unique<Peer>(OwnSocket(std::move(socket)), Link::connecting(token_, rank_, size_), false, address,
-                                     steady_clock::now(), true);
+  auto peer = std::make_unique<Peer>(OwnSocket(std::move(socket)), Link::connecting(token_, rank_, size_), false,
+                                     address, steady_clock::now(), true);
   peer->link.set_peer(rank);
   peer->link.add_waiting(waiting);
   peers_.push_back(std::move(peer));
@@ -101,10 +106,11 @@ void Control::connect(int rank, std::size_t address, const std::string& waiting)
 /// For a connection to the wrong rank, or to no Medley process at all.
 void Control::try_next_address(std::size_t index) {
   const int rank = peers_[index]->link.peer();
-  const std::size_t next = peers_[index]->socket.fd() < 0 ? 0 : peers_[index]->address;   // after the last one, start again with the first
+  // After the last one, start again with the first
+  const std::size_t next = peers_[index]->socket.fd() < 0 ? 0 : peers_[index]->address;
   const std::string waiting = peers_[index]->link.take_waiting();
   peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(index));
-  if (Peer* made = joined_link(rank)) {   // the other side connected first
+  if (Peer* made = joined_link(rank)) {  // the other side connected first
     made->link.add_waiting(waiting);
     flush(*made);
   } else if (standing(rank) == Standing::present) {
@@ -146,7 +152,8 @@ void Control::accept_some() {
       if (errno != EAGAIN && !shed_stranger()) listen_again_ = steady_clock::now() + pause_without_descriptors;
       return;
     }
-    const auto strangers = std::count_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link.peer() < 0; });
+    const auto strangers =
+        std::count_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link.peer() < 0; });
     if (static_cast<std::size_t>(strangers) >= most_strangers) shed_stranger();
     prepare_link(socket, limits_.lost_after);
     peers_.push_back(std::make_unique<Peer>(OwnSocket(std::move(socket)), Link::accepting(token_, size_), true,
@@ -156,7 +163,8 @@ void Control::accept_some() {
 
 /// Closes the oldest unauthenticated connection: a rank authenticates within a round trip.
 bool Control::shed_stranger() {
-  const auto oldest = std::find_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link.peer() < 0; });
+  const auto oldest =
+      std::find_if(peers_.begin(), peers_.end(), [](const auto& peer) { return peer->link.peer() < 0; });
   if (oldest == peers_.end()) return false;
   peers_.erase(oldest);
   return true;
@@ -166,7 +174,7 @@ void Control::flush(Peer& peer) {
   while (peer.connected && !peer.link.outgoing().empty()) {
     const std::string_view out = peer.link.outgoing();
     const ssize_t sent = ::send(peer.socket.fd(), out.data(), out.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;   // later, or the read side reports the error
+    if (sent <= 0) return;  // later, or the read side reports the error
     peer.handed += static_cast<std::uint64_t>(sent);
     peer.link.taken(static_cast<std::size_t>(sent));
   }
@@ -200,7 +208,7 @@ void Control::serve(std::size_t index, short events) {
     detector_.linked(from, steady_clock::now());
     detector_.heard(from, steady_clock::now());
   }
-  const int file = peer.socket.fd();   // a message may create links, never drop one: this peer stays in place
+  const int file = peer.socket.fd();  // a message may create links, never drop one: this peer stays in place
   for (Message& message : messages) deliver(from, std::move(message));
   if (!open && index < peers_.size() && peers_[index]->socket.fd() == file) drop(index);
 }
@@ -221,12 +229,14 @@ void Control::drop(std::size_t index) {
 void Control::tend_links(Deadline now) {
   for (std::size_t i = peers_.size(); i-- > 0;) {
     Peer& peer = *peers_[i];
-    const milliseconds limit = peer.socket.fd() < 0 ? pause_between_rounds : peer.outgoing ? handshake_limit : incoming_handshake_limit;
+    const milliseconds limit = peer.socket.fd() < 0 ? pause_between_rounds
+                               : peer.outgoing      ? handshake_limit
+                                                    : incoming_handshake_limit;
     if (!peer.link.joined() && now - peer.since > limit) {
       if (peer.outgoing) {
         try_next_address(i);
       } else {
-        peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));   // an unauthenticated connection
+        peers_.erase(peers_.begin() + static_cast<std::ptrdiff_t>(i));  // an unauthenticated connection
       }
       continue;
     }

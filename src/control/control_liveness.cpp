@@ -56,17 +56,21 @@ void Control::note_ended_processes() {
   for (int i = 0; i < ready; ++i) {
     const int rank = static_cast<int>(events[static_cast<std::size_t>(i)].data.u32);
     if (standing(rank) == Standing::present) detector_.process_ended(rank, steady_clock::now());
-    processes_.erase(rank);   // also removes it from the epoll
+    processes_.erase(rank);  // also removes it from the epoll
   }
 }
 
 void Control::note_transport(const Peer& peer, Deadline now) {
   tcp_info info{};
   socklen_t length = sizeof info;
-  int queued = 0;   // not acknowledged, sent or not
-  if (getsockopt(peer.socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || ioctl(peer.socket.fd(), SIOCOUTQ, &queued) != 0) return;
-  detector_.transport(peer.link.peer(), {info.tcpi_unacked > 0, peer.handed - static_cast<std::uint64_t>(queued),
-                                         milliseconds(info.tcpi_last_ack_recv)}, now);
+  int queued = 0;  // not acknowledged, sent or not
+  if (getsockopt(peer.socket.fd(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+      ioctl(peer.socket.fd(), SIOCOUTQ, &queued) != 0)
+    return;
+  detector_.transport(
+      peer.link.peer(),
+      {info.tcpi_unacked > 0, peer.handed - static_cast<std::uint64_t>(queued), milliseconds(info.tcpi_last_ack_recv)},
+      now);
   if (detector_.wants_probe(peer.link.peer())) probe(peer.link.peer(), now);
 }
 
@@ -95,7 +99,7 @@ void Control::hear_probe(int rank) {
 
 void Control::act_on_findings(Deadline now) {
   using Kind = FailureDetector::Kind;
-  std::map<std::pair<Kind, std::string>, std::vector<int>> notices;   // one line for all ranks of a host
+  std::map<std::pair<Kind, std::string>, std::vector<int>> notices;  // one line for all ranks of a host
   for (const auto& finding : detector_.look(now)) {
     if (standing(finding.rank) != Standing::present) continue;
     if (finding.kind == Kind::lost) {
@@ -106,7 +110,9 @@ void Control::act_on_findings(Deadline now) {
   }
   if (!owner_.on_notice || stop_) return;
   for (const auto& [what, ranks] : notices) {
-    const char* verb = what.first == Kind::suspected ? "suspects" : what.first == Kind::silent ? "does not hear" : "no longer suspects";
+    const char* verb = what.first == Kind::suspected ? "suspects"
+                       : what.first == Kind::silent  ? "does not hear"
+                                                     : "no longer suspects";
     owner_.on_notice(fmt::format("rank {} {} {}: {}", rank_, verb, core::ranks_text(ranks), what.second));
   }
 }

@@ -52,7 +52,8 @@ bool Control::mark_lost(int rank) {
 
 void Control::lose(int rank, const std::string& how) {
   if (rank == rank_ || !mark_lost(rank)) return;
-  // Also to the lost rank, if it can still receive: a rank that was declared lost must not continue as if nothing had happened.
+  // Also to the lost rank, if it can still receive: a rank that was declared lost must not continue as if nothing had
+  // happened.
   forward({"lost", stamp(nlohmann::json{{"rank", rank}, {"how", how}}.dump())}, rank_);
   if (owner_.on_lost) owner_.on_lost(rank, how);
 }
@@ -93,7 +94,8 @@ bool Control::receive_broadcast(int& from, Message& message) {
 
 void Control::receive_left(int rank) {
   detector_.forget(rank);
-  if (standing_[static_cast<std::size_t>(rank)].exchange(Standing::left) == Standing::present && owner_.on_left) owner_.on_left(rank);
+  if (standing_[static_cast<std::size_t>(rank)].exchange(Standing::left) == Standing::present && owner_.on_left)
+    owner_.on_left(rank);
 }
 
 void Control::receive_lost(int from, const Message& message) {
@@ -107,12 +109,13 @@ void Control::receive_lost(int from, const Message& message) {
 }
 
 void Control::say_goodbye() {
-  take_outbox();   // messages sent before the goodbye
+  take_outbox();  // messages sent before the goodbye
   forward({"left", stamp("")}, rank_);
   // Links being connected are finished first: every rank that knows this one must learn that it left.
   const auto unsent = [this] {
     return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
-      return peer->link.peer() >= 0 && peer->socket.fd() >= 0 && (!peer->link.joined() || !peer->link.outgoing().empty());
+      return peer->link.peer() >= 0 && peer->socket.fd() >= 0 &&
+             (!peer->link.joined() || !peer->link.outgoing().empty());
     });
   };
   const auto until = steady_clock::now() + farewell_limit;

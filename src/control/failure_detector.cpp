@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 
 double in_seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
-void read_seconds(const char* name, const std::function<const char*(const char*)>& variable, std::chrono::milliseconds& limit) {
+void read_seconds(const char* name, const std::function<const char*(const char*)>& variable,
+                  std::chrono::milliseconds& limit) {
   const char* text = variable(name);
   if (!text || !*text) return;
   char* end = nullptr;
@@ -88,7 +89,8 @@ FailureDetector::Time FailureDetector::host_answered(const Peer& peer) {
 
 void FailureDetector::discount(std::chrono::nanoseconds pause, Time now) {
   for (auto& [rank, peer] : peers_) {
-    for (Time* time : {&peer.heard, &peer.answered, &peer.delivered, &peer.probed}) *time = std::min(*time + pause, now);
+    for (Time* time : {&peer.heard, &peer.answered, &peer.delivered, &peer.probed})
+      *time = std::min(*time + pause, now);
   }
 }
 
@@ -100,16 +102,19 @@ std::optional<FailureDetector::Finding> FailureDetector::judge(int rank, Peer& p
   const Peer::State before = peer.state;
   const auto slack = wants_beat(rank, now) ? 0ms : keepalive_slack;
   peer.state = host_quiet >= limits_.suspect_after + slack ? Peer::State::suspected
-               : rank_quiet >= limits_.silent_after ? Peer::State::silent
-                                                    : Peer::State::present;
+               : rank_quiet >= limits_.silent_after        ? Peer::State::silent
+                                                           : Peer::State::present;
   if (peer.state == before) return std::nullopt;
   switch (peer.state) {
     case Peer::State::suspected:
-      return Finding{Kind::suspected, rank, fmt::format("its host has not answered for {:.1f} s; it counts as lost after {:g} s",
-                                                        in_seconds(host_quiet), in_seconds(limits_.lost_after))};
+      return Finding{Kind::suspected, rank,
+                     fmt::format("its host has not answered for {:.1f} s; it counts as lost after {:g} s",
+                                 in_seconds(host_quiet), in_seconds(limits_.lost_after))};
     case Peer::State::silent:
-      return Finding{Kind::silent, rank, fmt::format("it has not been heard for {:.1f} s though its host answers: stopped, or "
-                                                     "without a core; deadlines decide", in_seconds(rank_quiet))};
+      return Finding{Kind::silent, rank,
+                     fmt::format("it has not been heard for {:.1f} s though its host answers: stopped, or "
+                                 "without a core; deadlines decide",
+                                 in_seconds(rank_quiet))};
     case Peer::State::present: break;
   }
   return Finding{Kind::retracted, rank, "it answers again"};
@@ -126,7 +131,7 @@ std::vector<FailureDetector::Finding> FailureDetector::look(Time now) {
     discount(since - limits_.interval, now);
   } else {
     for (auto& [rank, peer] : peers_) {
-      if (ended_.contains(rank)) continue;   // the grace period decides
+      if (ended_.contains(rank)) continue;  // the grace period decides
       if (auto finding = judge(rank, peer, now)) findings.push_back(std::move(*finding));
     }
   }

@@ -15,7 +15,7 @@ struct Open {
 };
 
 Open& all() {
-  static auto* const open = new Open;   // never destroyed: a fork may happen at any time
+  static auto* const open = new Open;  // never destroyed: a fork may happen at any time
   return *open;
 }
 

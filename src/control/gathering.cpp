@@ -51,11 +51,13 @@ int subtree(int place, int size) { return place == 0 ? size : std::min(lowest_bi
 
 template <class F>
 void each_child(int place, int size, F&& visit) {
-  for (int distance = 1; place + distance < size && (place == 0 || distance < lowest_bit(place)); distance *= 2) visit(place + distance);
+  for (int distance = 1; place + distance < size && (place == 0 || distance < lowest_bit(place)); distance *= 2)
+    visit(place + distance);
 }
 
 std::string different_sizes(const std::string& name, int here, int there) {
-  return fmt::format("an exchange ({}) among {} ranks met one among {}: ranks called different things", name, here, there);
+  return fmt::format("an exchange ({}) among {} ranks met one among {}: ranks called different things", name, here,
+                     there);
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ bool Gathering::wait_until(std::chrono::steady_clock::time_point until) {
 
 const std::vector<std::string>& Gathering::all() const {
   if (!difference_.empty()) throw Error(ErrorKind::mismatch, difference_);
-  return all_;   // written before `done_`, never after
+  return all_;  // written before `done_`, never after
 }
 
 std::vector<int> Gathering::not_called(std::chrono::milliseconds limit) {
@@ -79,7 +81,8 @@ std::vector<int> Gathering::not_called(std::chrono::milliseconds limit) {
   std::vector<int> places;
   for (std::size_t place = 0; place < members_.size(); ++place) {
     const auto said = called_.find(members_[place]);
-    if (static_cast<int>(place) != own_ && (said == called_.end() || !said->second)) places.push_back(static_cast<int>(place));
+    if (static_cast<int>(place) != own_ && (said == called_.end() || !said->second))
+      places.push_back(static_cast<int>(place));
   }
   return places;
 }
@@ -144,7 +147,8 @@ void Gatherings::take_down(const std::vector<std::string>& words, std::vector<Ou
   if (found == open_.end() || !found->second.caller) return;
   const std::shared_ptr<Gathering> caller = found->second.caller;
   if (words.size() != caller->members_.size() + 2) {
-    caller->fail(different_sizes(words[0], static_cast<int>(caller->members_.size()), static_cast<int>(words.size()) - 2));
+    caller->fail(
+        different_sizes(words[0], static_cast<int>(caller->members_.size()), static_cast<int>(words.size()) - 2));
     return end(words[0]);
   }
   each_child(caller->own_, static_cast<int>(caller->members_.size()), [&](int child) {
@@ -161,7 +165,7 @@ void Gatherings::take_up(int from, const std::vector<std::string>& words, std::v
   if (!part.size) part.size = size;
   if (*part.size != size) {
     const std::string why = different_sizes(words[0], *part.size, size);
-    out.push_back({from, {"gather/down", pack({words[0], words[1]})}});   // the sizes differ there too
+    out.push_back({from, {"gather/down", pack({words[0], words[1]})}});  // the sizes differ there too
     if (!part.caller) return;
     part.caller->fail(why);
     return end(words[0]);
@@ -183,9 +187,11 @@ void Gatherings::receive(int from, const Message& message, std::vector<Outgoing>
   } else if (message.kind == "gather/ask") {
     // A gathering that this rank has finished or abandoned is one it had called.
     const auto found = open_.find(words[0]);
-    if (found != open_.end() && found->second.caller) found->second.caller->note_called(from, true);   // the asker has called; it may leave
+    // The asker has called; it may leave
+    if (found != open_.end() && found->second.caller) found->second.caller->note_called(from, true);
     const bool called = found != open_.end() ? found->second.caller != nullptr
-                                             : abandoned_.contains(words[0]) || std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
+                                             : abandoned_.contains(words[0]) ||
+                                                   std::find(ended_.begin(), ended_.end(), words[0]) != ended_.end();
     out.push_back({from, {"gather/called", pack({words[0], called ? "1" : "0"})}});
   } else if (message.kind == "gather/called" && words.size() == 2) {
     const auto found = open_.find(words[0]);

@@ -1,8 +1,9 @@
 // An all-gather of small strings among the ranks of a comm, over the control links: the strings go up a binomial
 // tree and the full set comes down it, in 2 log2(n) steps and 2(n-1) messages. Used to create comms.
 //
-// Gathering is the caller's handle: a flag to poll or wait for. Gatherings is the protocol, without sockets and threads;
-// the control thread owns it. It never waits: messages that arrive before this rank has called are kept until it does.
+// Gathering is the caller's handle: a flag to poll or wait for. Gatherings is the protocol, without sockets and
+// threads; the control thread owns it. It never waits: messages that arrive before this rank has called are kept until
+// it does.
 #pragma once
 
 #include <medley/export.hpp>
@@ -31,7 +32,8 @@ class MEDLEY_API Gathering {
   /// Whether all strings have arrived; waits at most until `until`.
   bool wait_until(std::chrono::steady_clock::time_point until);
   bool done() { return wait_until({}); }
-  /// All strings, by index. Call it once done; throws an Error of kind mismatch if the ranks called different exchanges.
+  /// All strings, by index. Call it once done; throws an Error of kind mismatch if the ranks called different
+  /// exchanges.
   const std::vector<std::string>& all() const;
 
   /// After Control::ask_who_called(): the members that have not confirmed within `limit` that they called it, by index.
@@ -50,18 +52,18 @@ class MEDLEY_API Gathering {
   const std::vector<int> members_;
   const int own_;
   const std::string mine_;
-  std::mutex mutex_;   ///< guards what follows; held for no longer than a copy
+  std::mutex mutex_;  ///< guards what follows; held for no longer than a copy
   std::condition_variable changed_;
   bool done_ = false;
   std::vector<std::string> all_;
   std::string difference_;
-  std::map<int, bool> called_;   ///< by world rank
+  std::map<int, bool> called_;  ///< by world rank
 };
 
 class MEDLEY_API Gatherings {
  public:
   struct Outgoing {
-    int to;   ///< a world rank
+    int to;  ///< a world rank
     Message message;
   };
   static bool about(const Message& message) { return message.kind.starts_with("gather/"); }
@@ -76,10 +78,10 @@ class MEDLEY_API Gatherings {
 
  private:
   struct Part {
-    std::shared_ptr<Gathering> caller;      ///< null until this rank has called
-    std::map<int, std::string> collected;   ///< from this rank's subtree, by index
-    std::optional<int> size;                ///< from the first message
-    bool sent = false;                      ///< up the tree
+    std::shared_ptr<Gathering> caller;     ///< null until this rank has called
+    std::map<int, std::string> collected;  ///< from this rank's subtree, by index
+    std::optional<int> size;               ///< from the first message
+    bool sent = false;                     ///< up the tree
   };
   void advance(Part& part, std::vector<Outgoing>& out);
   void end(std::string name);
@@ -88,7 +90,7 @@ class MEDLEY_API Gatherings {
 
   std::map<std::string, Part> open_;
   std::set<std::string> abandoned_;
-  std::deque<std::string> ended_;   ///< the latest ones, for ranks that ask later
+  std::deque<std::string> ended_;  ///< the latest ones, for ranks that ask later
 };
 
 }  // namespace medley::control

@@ -40,7 +40,8 @@ bool Link::receive_answer(std::string_view& bytes) {
     server_ = wire::parse_greeting(heard_);
     if (!server_) return false;
     client_ = random_nonce();
-    out_ += wire::hello(token_, *server_, client_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(size_));
+    out_ +=
+        wire::hello(token_, *server_, client_, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(size_));
   } else {
     const auto answer = wire::parse_verdict(heard_, token_, *server_, client_);
     if (!answer || answer->code != wire::Verdict::welcome) return false;

@@ -34,7 +34,7 @@ class Link {
   void taken(std::size_t bytes) { out_.erase(0, bytes); }
 
   bool joined() const { return joined_; }
-  int peer() const { return peer_; }   ///< -1 until an accepted peer has authenticated
+  int peer() const { return peer_; }  ///< -1 until an accepted peer has authenticated
   void set_peer(int rank) { peer_ = rank; }
   /// Frames that wait for the handshake: moved to the next link when another address of the peer is tried.
   std::string take_waiting() { return std::exchange(waiting_, {}); }
@@ -49,11 +49,11 @@ class Link {
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
   int peer_ = -1;
-  std::optional<StoreSession> session_;   ///< of an accepting end; also parses frames for both
-  std::string heard_;                     ///< handshake bytes of a connecting end
+  std::optional<StoreSession> session_;  ///< of an accepting end; also parses frames for both
+  std::string heard_;                    ///< handshake bytes of a connecting end
   std::optional<Nonce> server_;
   Nonce client_{};
-  std::string waiting_;                   ///< frames to send after the handshake
+  std::string waiting_;  ///< frames to send after the handshake
   std::string out_;
 };
 

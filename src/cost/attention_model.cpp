@@ -29,14 +29,13 @@ std::array<float, feature_count> features(const Attention& a) {
 std::size_t place(AttentionKernel kernel, bool backward) {
   return (kernel == AttentionKernel::cudnn ? 2u : 0u) + (backward ? 1u : 0u);
 }
-constexpr std::array<const char*, 4> kernel_names{"flash_forward", "flash_backward", "cudnn_forward",
-                                                  "cudnn_backward"};
+constexpr std::array<const char*, 4> kernel_names{"flash_forward", "flash_backward", "cudnn_forward", "cudnn_backward"};
 
 }  // namespace
 
 double Attention::flops() const noexcept {
-  return (causal ? 2.0 : 4.0) * double(batch) * double(heads) * double(seq_q) * double(seq_k) *
-         double(head_dim) * share;
+  return (causal ? 2.0 : 4.0) * double(batch) * double(heads) * double(seq_q) * double(seq_k) * double(head_dim) *
+         share;
 }
 
 AttentionModel::AttentionModel(const TileConstants& constants)
@@ -68,8 +67,7 @@ double AttentionModel::us(const Attention& a, bool backward, AttentionKernel ker
   return correction.empty() ? base : base * std::exp(correction.predict(features(a)));
 }
 
-nlohmann::json AttentionModel::fit(const TileConstants& constants,
-                                   const std::vector<MeasuredAttention>& samples) {
+nlohmann::json AttentionModel::fit(const TileConstants& constants, const std::vector<MeasuredAttention>& samples) {
   const AttentionModel plain(constants);
   nlohmann::json parts;
   for (const auto kernel : {AttentionKernel::flash, AttentionKernel::cudnn})
@@ -80,14 +78,12 @@ nlohmann::json AttentionModel::fit(const TileConstants& constants,
         if (sample.kernel != kernel) continue;
         const auto row = features(sample.attention);
         rows.insert(rows.end(), row.begin(), row.end());
-        targets.push_back(std::log((backward ? sample.backward_us : sample.forward_us) /
-                                   plain.base_us(sample.attention, backward)));
+        targets.push_back(
+            std::log((backward ? sample.backward_us : sample.forward_us) / plain.base_us(sample.attention, backward)));
       }
-      const TreeOptions options{
-          .trees = 80, .leaves = 12, .least_rows = 4, .rate = 0.15, .shrink = 0.5, .outlier = 1};
+      const TreeOptions options{.trees = 80, .leaves = 12, .least_rows = 4, .rate = 0.15, .shrink = 0.5, .outlier = 1};
       parts[kernel_names[place(kernel, backward)]] =
-          targets.empty() ? nlohmann::json::array()
-                          : Trees::fit(rows, feature_count, targets, options).to_json();
+          targets.empty() ? nlohmann::json::array() : Trees::fit(rows, feature_count, targets, options).to_json();
     }
   return parts;
 }
@@ -103,19 +99,14 @@ std::vector<MeasuredAttention> read_attention_csv(const std::string& path) {
     long long b = 0, heads = 0, kv = 0, s = 0, d = 0;
     int causal = 0;
     MeasuredAttention sample;
-    if (std::sscanf(line.c_str(), "%15[^,],%lld,%lld,%lld,%lld,%lld,%d,%lf,%lf", backend, &b, &heads, &kv, &s,
-                    &d, &causal, &sample.forward_us, &sample.backward_us) != 9)
+    if (std::sscanf(line.c_str(), "%15[^,],%lld,%lld,%lld,%lld,%lld,%d,%lf,%lf", backend, &b, &heads, &kv, &s, &d,
+                    &causal, &sample.forward_us, &sample.backward_us) != 9)
       throw Error(ErrorKind::invalid, fmt::format("{}: cannot read '{}'", path, line));
     const std::string_view named = backend;
     if (named != "flash" && named != "cudnn") continue;
     sample.kernel = named == "flash" ? AttentionKernel::flash : AttentionKernel::cudnn;
-    sample.attention = {.batch = b,
-                        .heads = heads,
-                        .kv_heads = kv,
-                        .seq_q = s,
-                        .seq_k = s,
-                        .head_dim = d,
-                        .causal = causal != 0};
+    sample.attention = {
+        .batch = b, .heads = heads, .kv_heads = kv, .seq_q = s, .seq_k = s, .head_dim = d, .causal = causal != 0};
     samples.push_back(sample);
   }
   return samples;

@@ -36,13 +36,11 @@ std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& s
 /// trace: a recorded run beside the file), h, a, kv, layers, ffn, vocab, gated, tied and optionally layout
 /// with further keys. A row without h names a model of the zoo. Bad rows as in read_vtrain().
 std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source,
-                                     std::vector<std::string>* skipped = nullptr,
-                                     const TraceTime& trace_time = {});
+                                     std::vector<std::string>* skipped = nullptr, const TraceTime& trace_time = {});
 
 /// Either of the two, by the header.
 std::vector<MeasuredStep> read_measured(std::string_view csv, const std::string& source, Count vocab,
-                                        std::vector<std::string>* skipped = nullptr,
-                                        const TraceTime& trace_time = {});
+                                        std::vector<std::string>* skipped = nullptr, const TraceTime& trace_time = {});
 
 /// The fit holds out every second model and scale (shape and number of GPUs) as a whole: rows that differ
 /// only in layout or batch are never on both sides.

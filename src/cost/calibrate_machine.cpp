@@ -26,8 +26,7 @@ std::vector<MeasuredStep> read_steps_of(const CalibrateRequest& request, const s
     }
   }
   if (steps.empty())
-    throw Error(ErrorKind::invalid,
-                fmt::format("no step of a {} is in {}", gpu, fmt::join(request.data, ", ")));
+    throw Error(ErrorKind::invalid, fmt::format("no step of a {} is in {}", gpu, fmt::join(request.data, ", ")));
   return steps;
 }
 
@@ -58,8 +57,7 @@ CalibrateResult calibrate_machine(const CalibrateRequest& request) {
 
 nlohmann::ordered_json to_json(const CalibrateResult& result) {
   nlohmann::ordered_json constants;
-  for (const ConstantRow& row : constant_rows)
-    constants[std::string(row.name)] = result.machine.constants.*row.member;
+  for (const ConstantRow& row : constant_rows) constants[std::string(row.name)] = result.machine.constants.*row.member;
   return {{"framework", result.framework},           {"machine", result.machine.name},
           {"constants", std::move(constants)},       {"fit", error_json(result.fit)},
           {"held_out", error_json(result.held_out)}, {"skipped", result.skipped}};
@@ -74,15 +72,13 @@ std::string machine_toml(const CalibrateResult& result) {
   if (m.gpu_share != 1) text += fmt::format("gpu_share = {}\n", m.gpu_share);
   if (m.nvls_gb_per_s > 0) text += fmt::format("nvls_gb_per_s = {}\n", m.nvls_gb_per_s);
   for (const auto& [name, link] : {std::pair{"inside", m.inside}, {"between", m.between}})
-    text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us,
-                        link.gb_per_s);
+    text += fmt::format("\n[{}]\nlatency_us = {}\nbandwidth_gb_per_s = {}\n", name, link.latency_us, link.gb_per_s);
   if (m.between.message_gap_us > 0) text += fmt::format("message_gap_us = {}\n", m.between.message_gap_us);
   for (const Level& level : m.above)
-    text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name,
-                        level.hosts, level.oversubscription, level.latency_us);
+    text += fmt::format("\n[{}]\nunits = {}\noversubscription = {}\nlatency_us = {}\n", level.name, level.hosts,
+                        level.oversubscription, level.latency_us);
   text += "\n[constants]\n";
-  for (const ConstantRow& row : constant_rows)
-    text += fmt::format("{} = {:.6g}\n", row.name, m.constants.*row.member);
+  for (const ConstantRow& row : constant_rows) text += fmt::format("{} = {:.6g}\n", row.name, m.constants.*row.member);
   return text;
 }
 

@@ -45,9 +45,8 @@ CalibrationInputs describe_sweep(const std::string& path) {
 
 nlohmann::ordered_json calibrate(const Gpu& gpu, std::span<const MeasuredGemm> samples,
                                  const CalibrationInputs& inputs) {
-  nlohmann::ordered_json json{{"format", calibration_format}, {"gpu", gpu.name},
-                              {"date", inputs.date},          {"device", inputs.device},
-                              {"driver", inputs.driver},      {"cuda", inputs.cuda},
+  nlohmann::ordered_json json{{"format", calibration_format}, {"gpu", gpu.name},           {"date", inputs.date},
+                              {"device", inputs.device},      {"driver", inputs.driver},   {"cuda", inputs.cuda},
                               {"cublas", inputs.cublas},      {"products", samples.size()}};
   if (!inputs.source.empty()) json["source"] = inputs.source;
   if (!inputs.like.empty()) json.update({{"like", inputs.like}, {"attention_scale", inputs.attention_scale}});
@@ -95,9 +94,7 @@ void write_calibration(const std::string& path, const nlohmann::ordered_json& ca
 
 GpuModel calibrated_model(const Gpu& gpu, const std::string& path) {
   std::ifstream file(path);
-  if (!file)
-    throw Error(ErrorKind::invalid,
-                fmt::format("cannot read the calibration {}: check that it exists", path));
+  if (!file) throw Error(ErrorKind::invalid, fmt::format("cannot read the calibration {}: check that it exists", path));
   std::ostringstream text;
   text << file.rdbuf();
   return GpuModel(gpu, text.str(), path);

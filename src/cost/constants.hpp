@@ -58,12 +58,9 @@ struct CostConstants {
     if (flags.compile) return compiled_us;
     switch (framework) {
       case Framework::megatron:
-      case Framework::neox:
-        return megatron_us;
-      case Framework::nanotron:
-        return nanotron_us;
-      default:
-        return eager_us;
+      case Framework::neox: return megatron_us;
+      case Framework::nanotron: return nanotron_us;
+      default: return eager_us;
     }
   }
 };

@@ -30,8 +30,7 @@ Step::Step(const Model& model, const Layout& layout, Framework framework, Count 
 std::vector<double> Step::entry_us(const Machine& machine) const {
   KernelTime kernels(gpu_model(machine), machine.constants.flash1_share);
   std::vector<double> us;
-  for (const EntryCost& cost :
-       entry_costs(stages_[own_], layout_, framework_, ranks_[own_], machine, kernels))
+  for (const EntryCost& cost : entry_costs(stages_[own_], layout_, framework_, ranks_[own_], machine, kernels))
     us.push_back(cost.us);
   return us;
 }
@@ -63,8 +62,7 @@ StepCost Step::cost(const Machine& machine, KernelTime& kernels) const {
   at(cost.spent, Cause::bubble) += end - times[own_].end_us;
   // While the GPU has work the host prepares the next step: the host's time counts only if it is the longer
   // one.
-  const double host =
-      times[own_].host_us + (eager && layout_.mode == Mode::train ? machine.constants.host_step_us : 0);
+  const double host = times[own_].host_us + (eager && layout_.mode == Mode::train ? machine.constants.host_step_us : 0);
   if (!layout_.flags.cuda_graphs && host_ahead && host > end) {
     at(cost.spent, Cause::launch) += host - end;
     end = host;
@@ -74,8 +72,7 @@ StepCost Step::cost(const Machine& machine, KernelTime& kernels) const {
 
   const double gpu_seconds = cost.step_us * 1e-6 * static_cast<double>(layout_.world());
   const Count tokens = layout_.mode == Mode::decode ? 1 : layout_.seq;
-  cost.tokens_per_s_per_gpu =
-      static_cast<double>(layout_.global_batch) * static_cast<double>(tokens) / gpu_seconds;
+  cost.tokens_per_s_per_gpu = static_cast<double>(layout_.global_batch) * static_cast<double>(tokens) / gpu_seconds;
   cost.tflops_per_gpu = model_flops_ / gpu_seconds * 1e-12;
   cost.hardware_tflops_per_gpu = hardware_flops_ / gpu_seconds * 1e-12;
   return cost;

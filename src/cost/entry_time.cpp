@@ -8,18 +8,14 @@
 namespace medley::cost {
 namespace {
 
-constexpr std::array<std::string_view, group_count> groups{"tp",    "etp",   "cp",    "ep",   "dp",
-                                                           "edp",   "fsdp",  "hsdp",  "pp",   "embedding",
-                                                           "model", "tp_ep", "world", "other"};
+constexpr std::array<std::string_view, group_count> groups{
+    "tp", "etp", "cp", "ep", "dp", "edp", "fsdp", "hsdp", "pp", "embedding", "model", "tp_ep", "world", "other"};
 
 Cause compute_cause(Phase phase) {
   switch (phase) {
-    case Phase::recompute:
-      return Cause::recompute;
-    case Phase::optimizer:
-      return Cause::optimizer;
-    default:
-      return Cause::compute;
+    case Phase::recompute: return Cause::recompute;
+    case Phase::optimizer: return Cause::optimizer;
+    default: return Cause::compute;
   }
 }
 
@@ -42,8 +38,7 @@ Cause comm_cause(std::string_view group) {
 
 bool across_stages(const Entry& entry, const Layout& layout) {
   return layout.pp > 1 && entry.op != Op::send && entry.op != Op::recv &&
-         (entry.group == "pp" || entry.group == "embedding" || entry.group == "model" ||
-          entry.group == "world");
+         (entry.group == "pp" || entry.group == "embedding" || entry.group == "model" || entry.group == "world");
 }
 
 /// Megatron's graphs of attention, router and preprocessing replay these kernels.
@@ -99,14 +94,14 @@ std::uint8_t group_index(std::string_view group) noexcept {
   return static_cast<std::uint8_t>(found == groups.end() ? group_count - 1 : found - groups.begin());
 }
 
-std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
-                                   Count rank, const Machine& machine, KernelTime& kernels) {
+std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework, Count rank,
+                                   const Machine& machine, KernelTime& kernels) {
   const CostConstants& constants = machine.constants;
   const double issue_us = constants.host_us(framework, layout.flags);
   const double gap_us = constants.idle_us(framework, layout.flags);
   // The playbook's pipelines over several hosts ran with the checks, its other layouts without.
-  const bool checked = layout.flags.distributed_debug.value_or(
-      framework == Framework::nanotron && layout.pp > 1 && layout.world() > machine.gpus_per_host);
+  const bool checked = layout.flags.distributed_debug.value_or(framework == Framework::nanotron && layout.pp > 1 &&
+                                                               layout.world() > machine.gpus_per_host);
   CommCosts comm(layout, rank, machine);
   std::vector<EntryCost> costs;
   costs.reserve(schedule.entries().size());
@@ -119,8 +114,7 @@ std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layou
       host_us = issue_us * constants.comm_kernels;
       if (checked) host_us += check_us(entry, constants);
     } else if (entry.kind != Kind::wait) {
-      cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) +
-                gap_us * kernels_of(entry);
+      cost.us = kernels.us(entry) * (entry.module == "loss" ? constants.loss_passes : 1) + gap_us * kernels_of(entry);
       if (entry.loop) host_us = std::min(issue_us, constants.loop_us) * kernels_of(entry);
     }
     if (layout.flags.partial_graphs && captured(entry)) host_us = 0;

@@ -33,19 +33,15 @@ std::string_view name(Cause cause) noexcept;
 
 /// Microseconds by cause.
 using Spent = std::array<double, cause_count>;
-inline double& at(Spent& spent, Cause cause) {
-  return spent[static_cast<std::size_t>(cause)];
-}
-inline double at(const Spent& spent, Cause cause) {
-  return spent[static_cast<std::size_t>(cause)];
-}
+inline double& at(Spent& spent, Cause cause) { return spent[static_cast<std::size_t>(cause)]; }
+inline double at(const Spent& spent, Cause cause) { return spent[static_cast<std::size_t>(cause)]; }
 
 struct EntryCost {
   double us = 0;       ///< GPU or wire
   double host_us = 0;  ///< to issue it
   double tail_us = 0;  ///< asynchronous: the part of `us` that starts only at its wait
   Cause cause = Cause::compute;
-  std::uint8_t link = 0;  ///< operations of one group queue behind each other; an index from group_index()
+  std::uint8_t link = 0;       ///< operations of one group queue behind each other; an index from group_index()
   bool across_stages = false;  ///< a collective whose members are in several pipeline stages
 };
 
@@ -67,7 +63,7 @@ std::uint8_t group_index(std::string_view group) noexcept;
 inline constexpr std::size_t group_count = 14;
 
 /// The costs of a schedule's entries, in order. `layout` is as the framework runs it.
-std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework,
-                                   Count rank, const Machine& machine, KernelTime& kernels);
+std::vector<EntryCost> entry_costs(const Schedule& schedule, const Layout& layout, Framework framework, Count rank,
+                                   const Machine& machine, KernelTime& kernels);
 
 }  // namespace medley::cost

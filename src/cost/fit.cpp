@@ -89,8 +89,7 @@ bool held_out(const Gemm& g) noexcept {
 nlohmann::json fit_gemms(const Gpu& gpu, std::span<const MeasuredGemm> samples) {
   if (samples.size() < 200)
     throw Error(ErrorKind::invalid,
-                fmt::format("{} measured products are too few to calibrate: at least 200 are needed",
-                            samples.size()));
+                fmt::format("{} measured products are too few to calibrate: at least 200 are needed", samples.size()));
   const TileConstants constants = fit_constants(gpu, samples);
   std::vector<float> rows;
   std::vector<double> targets;
@@ -108,8 +107,7 @@ nlohmann::json fit_gemms(const Gpu& gpu, std::span<const MeasuredGemm> samples) 
 
 Accuracy accuracy(std::span<const double> predicted, std::span<const MeasuredGemm> samples) {
   std::vector<double> errors;
-  for (std::size_t i = 0; i < samples.size(); ++i)
-    errors.push_back(std::abs(predicted[i] / samples[i].us - 1));
+  for (std::size_t i = 0; i < samples.size(); ++i) errors.push_back(std::abs(predicted[i] / samples[i].us - 1));
   if (errors.empty()) return {};
   std::ranges::sort(errors);
   double sum = 0;

@@ -9,8 +9,7 @@ namespace medley::cost {
 namespace {
 
 std::string alignment_text(const Gemm& gemm) {
-  constexpr std::array<const char*, 4> classes{"2-byte rows", "4-byte rows", "8-byte rows",
-                                               "16-byte rows and more"};
+  constexpr std::array<const char*, 4> classes{"2-byte rows", "4-byte rows", "8-byte rows", "16-byte rows and more"};
   return classes[std::size_t(alignment_class(gemm))];
 }
 

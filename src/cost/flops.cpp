@@ -24,9 +24,7 @@ TokenFlops forward_flops(const Model& m, Count seq, bool decode) {
           .logits = 2 * static_cast<double>(m.hidden) * static_cast<double>(m.vocab)};
 }
 
-double tokens(const Layout& l) {
-  return static_cast<double>(l.global_batch) * static_cast<double>(l.seq);
-}
+double tokens(const Layout& l) { return static_cast<double>(l.global_batch) * static_cast<double>(l.seq); }
 
 }  // namespace
 

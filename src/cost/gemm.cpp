@@ -11,14 +11,11 @@ namespace medley::cost {
 namespace {
 
 bool same(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
 }
 
 /// The largest power of two that divides `extent`, at most 64: alignment beyond 128 bytes gains nothing.
-int power_of_two_in(std::int64_t extent) {
-  return int(std::min<std::int64_t>(extent & -extent, 64));
-}
+int power_of_two_in(std::int64_t extent) { return int(std::min<std::int64_t>(extent & -extent, 64)); }
 
 }  // namespace
 
@@ -60,9 +57,8 @@ Gemm::Alignment Gemm::alignment() const noexcept {
 void check(const Gemm& gemm) {
   constexpr std::int64_t limit = std::int64_t{1} << 31;  // cuBLAS's own limit: extents are 32-bit in its kernels
   const auto refuse = [&](std::string_view what, std::int64_t value) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("GEMM{}{} has {} = {}: m, n, k and batch must lie between 1 and {}",
-                            gemm.name.empty() ? "" : " ", gemm.name, what, value, limit - 1));
+    throw Error(ErrorKind::invalid, fmt::format("GEMM{}{} has {} = {}: m, n, k and batch must lie between 1 and {}",
+                                                gemm.name.empty() ? "" : " ", gemm.name, what, value, limit - 1));
   };
   const std::array<std::pair<std::string_view, std::int64_t>, 4> extents{
       {{"m", gemm.m}, {"n", gemm.n}, {"k", gemm.k}, {"batch", gemm.batch}}};

@@ -16,12 +16,9 @@ std::vector<std::string> split(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
   for (char c : line) {
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      cells.emplace_back();
-    else if (c != '\r')
-      cells.back() += c;
+    if (c == '"') quoted = !quoted;
+    else if (c == ',' && !quoted) cells.emplace_back();
+    else if (c != '\r') cells.back() += c;
   }
   for (std::string& cell : cells) {
     cell.erase(0, std::min(cell.find_first_not_of(" \t"), cell.size()));
@@ -32,16 +29,14 @@ std::vector<std::string> split(const std::string& line) {
 
 class Reader {
  public:
-  Reader(std::string path, std::vector<std::string> header)
-      : path_(std::move(path)), header_(std::move(header)) {
+  Reader(std::string path, std::vector<std::string> header) : path_(std::move(path)), header_(std::move(header)) {
     for (std::string& title : header_)
       std::ranges::transform(title, title.begin(), [](unsigned char c) { return char(std::tolower(c)); });
     for (const char* needed : {"m", "n", "k"})
       if (column(needed) < 0)
-        throw Error(ErrorKind::invalid,
-                    fmt::format("{}: no column '{}'; the first line must name m, n, k and may name "
-                                "batch, layout, type",
-                                path_, needed));
+        throw Error(ErrorKind::invalid, fmt::format("{}: no column '{}'; the first line must name m, n, k and may name "
+                                                    "batch, layout, type",
+                                                    path_, needed));
   }
 
   Gemm read(const std::vector<std::string>& cells, int line) const {
@@ -73,8 +68,8 @@ class Reader {
     std::int64_t value = 0;
     const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (status != std::errc() || end != cell.data() + cell.size())
-      throw Error(ErrorKind::invalid, fmt::format("{} line {}: {} = '{}' is not a whole number of 64 bits",
-                                                  path_, line, title, cell));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("{} line {}: {} = '{}' is not a whole number of 64 bits", path_, line, title, cell));
     return value;
   }
 
@@ -90,10 +85,8 @@ std::vector<Gemm> read_gemm_csv(std::istream& in, const std::string& path) {
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos || line[0] == '#') continue;
-    if (!reader)
-      reader.emplace(path, split(line));
-    else
-      gemms.push_back(reader->read(split(line), number));
+    if (!reader) reader.emplace(path, split(line));
+    else gemms.push_back(reader->read(split(line), number));
   }
   if (!reader) throw Error(ErrorKind::invalid, fmt::format("{}: empty file, a header m,n,k is needed", path));
   return gemms;

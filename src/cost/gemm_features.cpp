@@ -32,8 +32,7 @@ GemmFeatures gemm_features(const Gemm& g, const TileChoice& choice, int sms) {
   put(std::min(choice.quantisation.waves, most_waves));
   put(choice.quantisation.wave_efficiency);
   put(choice.quantisation.tile_efficiency);
-  for (const auto& [tile_m, tile_n] :
-       {std::pair{256, 128}, {128, 256}, {128, 128}, {192, 192}, {320, 128}, {64, 64}}) {
+  for (const auto& [tile_m, tile_n] : {std::pair{256, 128}, {128, 256}, {128, 128}, {192, 192}, {320, 128}, {64, 64}}) {
     const Quantisation q = quantise(g, tile_m, tile_n, sms);
     put(std::min(q.tiles / sms, most_waves));
     put(q.wave_efficiency);

@@ -20,9 +20,8 @@ GemmTime time_of(const GpuModel& model, const Gemm& called, bool sustained) {
 }  // namespace
 
 GemmTimesResult gemm_times(const GemmTimesRequest& request) {
-  const GpuModel model = request.calibration.empty()
-                             ? GpuModel::named(request.gpu)
-                             : calibrated_model(find_gpu(request.gpu), request.calibration);
+  const GpuModel model = request.calibration.empty() ? GpuModel::named(request.gpu)
+                                                     : calibrated_model(find_gpu(request.gpu), request.calibration);
   GemmTimesResult result{.gpu = request.gpu,
                          .sustained = request.sustained,
                          .calibrated = model.calibrated(),

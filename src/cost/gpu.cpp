@@ -68,8 +68,8 @@ const Gpu& find_gpu(std::string_view name) {
     if (gpu.name == name) return gpu;
     names.push_back(gpu.name);
   }
-  throw Error(ErrorKind::invalid, fmt::format("unknown GPU '{}'{}; known are {}", name,
-                                              did_you_mean(name, names), fmt::join(names, ", ")));
+  throw Error(ErrorKind::invalid,
+              fmt::format("unknown GPU '{}'{}; known are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
 }
 
 }  // namespace medley::cost

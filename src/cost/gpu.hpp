@@ -29,9 +29,7 @@ struct Gpu {
   int full_alignment() const noexcept { return architecture == Architecture::volta ? 8 : 64; }
   /// Whether matrix products copy with TMA, which needs rows of 16 bytes: misaligned ones fall back to older
   /// kernels.
-  bool tma() const noexcept {
-    return architecture == Architecture::hopper || architecture == Architecture::blackwell;
-  }
+  bool tma() const noexcept { return architecture == Architecture::hopper || architecture == Architecture::blackwell; }
   /// Whether frameworks use cuDNN's fused attention rather than FlashAttention 2.
   bool newest_attention() const noexcept { return tma(); }
 };

@@ -76,11 +76,10 @@ std::string describe(const nlohmann::json& json) {
   const auto text = [&](const char* key) { return json.value(key, std::string{}); };
   std::string line =
       json.contains("source")
-          ? fmt::format("fitted to {} products of {} on {}, {}", json.at("products").get<int>(),
-                        text("source"), text("device"), text("date"))
-          : fmt::format("measured {} on {}, driver {}, CUDA {}, cuBLAS {}, {} products", text("date"),
-                        text("device"), text("driver"), text("cuda"), text("cublas"),
-                        json.at("products").get<int>());
+          ? fmt::format("fitted to {} products of {} on {}, {}", json.at("products").get<int>(), text("source"),
+                        text("device"), text("date"))
+          : fmt::format("measured {} on {}, driver {}, CUDA {}, cuBLAS {}, {} products", text("date"), text("device"),
+                        text("driver"), text("cuda"), text("cublas"), json.at("products").get<int>());
   if (json.contains("held_out_error"))
     line += fmt::format("; held-out error {:.1f} %", 100 * json.at("held_out_error").get<double>());
   return line;
@@ -116,8 +115,7 @@ GpuModel::GpuModel(const Gpu& gpu, std::string_view calibration, std::string_vie
       state.tiles.tflops[std::size_t(GemmType::fp8)] = state.tiles.tflops[std::size_t(GemmType::bf16)] *
                                                        rates[std::size_t(GemmType::fp8)] /
                                                        rates[std::size_t(GemmType::bf16)];
-      state.streams =
-          StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
+      state.streams = StreamModel(state.reference->state_->streams, gpu.hbm_gb_per_s / find_gpu(like).hbm_gb_per_s);
     }
     state_ = std::make_shared<State>(std::move(state));
   } catch (const nlohmann::json::exception& error) {
@@ -142,25 +140,13 @@ GpuModel GpuModel::named(std::string_view name) {
   return known.emplace(name, text.empty() ? GpuModel(gpu) : GpuModel(gpu, text)).first->second;
 }
 
-const Gpu& GpuModel::gpu() const noexcept {
-  return state_->gpu;
-}
-bool GpuModel::calibrated() const noexcept {
-  return state_->calibrated;
-}
-std::string GpuModel::provenance() const {
-  return state_->provenance;
-}
-double GpuModel::peak_tflops(GemmType type) const noexcept {
-  return state_->tiles.tflops[std::size_t(type)];
-}
-double GpuModel::bandwidth_gb_per_s() const noexcept {
-  return state_->tiles.gb_per_s;
-}
+const Gpu& GpuModel::gpu() const noexcept { return state_->gpu; }
+bool GpuModel::calibrated() const noexcept { return state_->calibrated; }
+std::string GpuModel::provenance() const { return state_->provenance; }
+double GpuModel::peak_tflops(GemmType type) const noexcept { return state_->tiles.tflops[std::size_t(type)]; }
+double GpuModel::bandwidth_gb_per_s() const noexcept { return state_->tiles.gb_per_s; }
 
-double GpuModel::grouped_share() const noexcept {
-  return state_->grouped_share;
-}
+double GpuModel::grouped_share() const noexcept { return state_->grouped_share; }
 
 double GpuModel::roofline_us(const Gemm& g) const {
   return std::max(g.flops() / peak_tflops(g.type) * 1e-6, g.bytes() / bandwidth_gb_per_s() * 1e-3);
@@ -216,21 +202,18 @@ double GpuModel::predict_us(const Gemm& gemm) const {
   const Gemm run = as_run(gemm);
   if (state_->reference) {
     const Gemm near = measured_kin(run);
-    if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k ||
-        near.batch != run.batch || near.type != run.type)
+    if (near.layout != run.layout || near.m != run.m || near.n != run.n || near.k != run.k || near.batch != run.batch ||
+        near.type != run.type)
       return predict_us(near) * state_->reference->predict_us(run) / state_->reference->predict_us(near);
   }
-  return corrected(choose_tile(state_->tiles, state_->gpu.sms, run), run, state_->correction,
-                   state_->gpu.sms);
+  return corrected(choose_tile(state_->tiles, state_->gpu.sms, run), run, state_->correction, state_->gpu.sms);
 }
 
 namespace {
 
 /// Dynamic power grows with the clock and the square of a voltage that follows it: the clock goes with about
 /// the 0.4th power of the limit.
-double slower_by_power(const Gpu& gpu) {
-  return std::pow(gpu.power_share, -0.4);
-}
+double slower_by_power(const Gpu& gpu) { return std::pow(gpu.power_share, -0.4); }
 
 }  // namespace
 
@@ -244,11 +227,9 @@ double GpuModel::sustained_us(const Gemm& gemm) const {
   const bool backward = gemm.layout != GemmLayout::TN;
   double throttled_at_peak = state_->gpu.tma() ? 0.18 : 0.02;
   if (state_->gpu.tma() && gemm.layout == GemmLayout::NT) throttled_at_peak += 0.05;
-  const bool split =
-      gemm.type == GemmType::fp8 && backward && state_->gpu.architecture == Architecture::hopper;
+  const bool split = gemm.type == GemmType::fp8 && backward && state_->gpu.architecture == Architecture::hopper;
   const double limited = (1 + throttled_at_peak) * slower_by_power(state_->gpu) - 1;
-  const double us = predict_us(gemm) * (split ? 1.07 : 1),
-               share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
+  const double us = predict_us(gemm) * (split ? 1.07 : 1), share = gemm.flops() / us * 1e-6 / peak_tflops(gemm.type);
   return us * (1 + limited * share * share);
 }
 
@@ -289,13 +270,10 @@ GemmTime GpuModel::predict(const Gemm& gemm) const {
 double GpuModel::attention_us(const Attention& attention, bool backward, AttentionKernel kernel) const {
   if (state_->reference)
     return state_->reference->attention_us(attention, backward, kernel) * state_->attention_scale *
-           slower_by_power(state_->gpu) * state_->reference->peak_tflops(GemmType::bf16) /
-           peak_tflops(GemmType::bf16);
+           slower_by_power(state_->gpu) * state_->reference->peak_tflops(GemmType::bf16) / peak_tflops(GemmType::bf16);
   return state_->attention.us(attention, backward, kernel);
 }
 
-double GpuModel::stream_us(StreamOp op, double bytes) const {
-  return state_->streams.us(op, bytes);
-}
+double GpuModel::stream_us(StreamOp op, double bytes) const { return state_->streams.us(op, bytes); }
 
 }  // namespace medley::cost

@@ -14,8 +14,7 @@
 
 namespace medley::cost {
 
-inline constexpr int calibration_format =
-    1;  ///< of the files, as "format"; docs/formats.md has their history
+inline constexpr int calibration_format = 1;  ///< of the files, as "format"; docs/formats.md has their history
 
 /// Microseconds above the ideal time (flops at the GPU's best measured rate), by cause. Never negative.
 struct GemmLosses {
@@ -31,8 +30,7 @@ struct GemmTime {
   double tflops = 0;
   double efficiency = 0;  ///< tflops over the GPU's best measured dense rate for the type
   GemmLosses lost;
-  std::string
-      kernel;  ///< the tile and split that the model expects the library to use, such as "128x256 split 1"
+  std::string kernel;  ///< the tile and split that the model expects the library to use, such as "128x256 split 1"
 
   /// The largest cause: "alignment", "tile", "wave", "memory", "launch", or "none" when under 5 % is lost.
   std::string_view lost_to() const noexcept;
@@ -56,7 +54,7 @@ class GpuModel {
 
   const Gpu& gpu() const noexcept;
   bool calibrated() const noexcept;
-  std::string provenance() const;  ///< one line: date, driver and library versions, or "datasheet"
+  std::string provenance() const;                    ///< one line: date, driver and library versions, or "datasheet"
   double peak_tflops(GemmType type) const noexcept;  ///< best dense rate, measured where calibrated
   double bandwidth_gb_per_s() const noexcept;        ///< likewise for HBM
 
@@ -71,7 +69,7 @@ class GpuModel {
   double roofline_us(const Gemm& gemm) const;  ///< max(flops/peak, bytes/bandwidth), for comparison
   double attention_us(const Attention& attention, bool backward,
                       AttentionKernel kernel = AttentionKernel::cudnn) const;  ///< flash or cudnn
-  double stream_us(StreamOp op, double bytes) const;  ///< bytes read plus written, each once
+  double stream_us(StreamOp op, double bytes) const;                           ///< bytes read plus written, each once
 
   struct State;
 
@@ -79,8 +77,6 @@ class GpuModel {
   std::shared_ptr<const State> state_;
 };
 
-inline GemmTime predict(const GpuModel& model, const Gemm& gemm) {
-  return model.predict(gemm);
-}
+inline GemmTime predict(const GpuModel& model, const Gemm& gemm) { return model.predict(gemm); }
 
 }  // namespace medley::cost

@@ -15,9 +15,7 @@ std::size_t KernelTime::Hash::operator()(const Key& key) const noexcept {
 }
 
 Gemm cublas_gemm(const plan::Gemm& g, DType dtype) {
-  const GemmLayout layout = g.layout == "NN"   ? GemmLayout::NN
-                            : g.layout == "NT" ? GemmLayout::NT
-                                               : GemmLayout::TN;
+  const GemmLayout layout = g.layout == "NN" ? GemmLayout::NN : g.layout == "NT" ? GemmLayout::NT : GemmLayout::TN;
   const GemmType type = g.fp8 ? GemmType::fp8 : dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
   return {.name = {}, .m = g.n, .n = g.m, .k = g.k, .batch = g.batch, .layout = layout, .type = type};
 }
@@ -45,8 +43,7 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
   if (a.share < 1) return windowed_us(a, backward);
   const auto [at, fresh] = known_.try_emplace({a.queries, a.keys, a.heads, a.batch, kind}, 0.0);
   if (!fresh) return at->second;
-  const AttentionKernel best =
-      model_.gpu().newest_attention() ? AttentionKernel::cudnn : AttentionKernel::flash;
+  const AttentionKernel best = model_.gpu().newest_attention() ? AttentionKernel::cudnn : AttentionKernel::flash;
   const AttentionKernel kernel = a.kernel == AttentionKernel::best ? best : a.kernel;
   const Attention fused{.batch = a.batch,
                         .heads = a.heads,
@@ -56,12 +53,10 @@ double KernelTime::attention_us(const plan::Attention& a, bool backward) {
                         // the kernel's model has one width; the mean keeps the flops where the two differ
                         .head_dim = (a.head_dim + a.value_dim) / 2,
                         .causal = a.causal};
-  double us = model_.attention_us(fused, backward,
-                                  kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
+  double us = model_.attention_us(fused, backward, kernel == AttentionKernel::cudnn ? kernel : AttentionKernel::flash);
   if (kernel == AttentionKernel::flash1) us /= flash1_share_;
   // With few queries (decode), reading the cache's keys and values is bound by memory.
-  const double cache =
-      2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
+  const double cache = 2.0 * double(a.batch) * double(a.kv_heads) * double(a.keys) * double(a.head_dim + a.value_dim);
   return at->second = std::max(us, model_.stream_us(StreamOp::elementwise, cache));
 }
 
@@ -102,14 +97,12 @@ double KernelTime::us(const Entry& entry) {
                  (entry.dtype == DType::f32 ? 2 : 1) +
              accumulation_us(entry.gemm);
     }
-    case Kind::attention:
-      return attention_us(entry.attention, entry.phase == Phase::backward);
+    case Kind::attention: return attention_us(entry.attention, entry.phase == Phase::backward);
     case Kind::memory: {
       const double each = static_cast<double>(entry.bytes) / entry.kernels;
       return entry.kernels * model_.stream_us(entry.stream, each);
     }
-    default:
-      return 0;
+    default: return 0;
   }
 }
 

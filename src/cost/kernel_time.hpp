@@ -48,14 +48,10 @@ Gemm cublas_gemm(const plan::Gemm& gemm, DType dtype);
 /// products in parts.
 inline int kernels_of(const Entry& entry) {
   switch (entry.kind) {
-    case Kind::wait:
-      return 0;
-    case Kind::memory:
-      return entry.kernels;
-    case Kind::gemm:
-      return static_cast<int>(entry.gemm.parts * (entry.gemm.grouped ? entry.gemm.batch : 1));
-    default:
-      return 1;
+    case Kind::wait: return 0;
+    case Kind::memory: return entry.kernels;
+    case Kind::gemm: return static_cast<int>(entry.gemm.parts * (entry.gemm.grouped ? entry.gemm.batch : 1));
+    default: return 1;
   }
 }
 

@@ -93,8 +93,7 @@ double LinkTime::far_latency(const GroupShape& g) const {
 
 /// Steps from the first member of a ring to the last.
 double LinkTime::one_way_latency(const GroupShape& g) const {
-  return static_cast<double>(g.size - g.hosts) * inside_latency_ +
-         static_cast<double>(g.hosts - 1) * far_latency(g);
+  return static_cast<double>(g.size - g.hosts) * inside_latency_ + static_cast<double>(g.hosts - 1) * far_latency(g);
 }
 
 /// A ring that goes around `rounds` times and moves `moved` bytes per rank, with the fastest protocol for the
@@ -144,21 +143,16 @@ double LinkTime::collective_us(Op op, double bytes, const GroupShape& g) const {
   if (g.size <= 1) return 0;
   const double n = static_cast<double>(g.size);
   switch (op) {
-    case Op::all_reduce:
-      return fixed_us_ + all_reduce_us(bytes, g);
+    case Op::all_reduce: return fixed_us_ + all_reduce_us(bytes, g);
     case Op::all_to_all:
-    case Op::all_to_allv:
-      return fixed_us_ + all_to_all_us(bytes, g);
-    case Op::barrier:
-      return fixed_us_ + all_reduce_us(4, g);
-    default:
-      return fixed_us_ + ring_us(bytes * (n - 1) / n, 1, g);
+    case Op::all_to_allv: return fixed_us_ + all_to_all_us(bytes, g);
+    case Op::barrier: return fixed_us_ + all_reduce_us(4, g);
+    default: return fixed_us_ + ring_us(bytes * (n - 1) / n, 1, g);
   }
 }
 
 double LinkTime::point_to_point_us(double bytes, bool same_host) const {
-  return message_us_ +
-         (same_host ? inside_latency_ + bytes / inside_rate_ : between_latency_ + bytes / between_rate_);
+  return message_us_ + (same_host ? inside_latency_ + bytes / inside_rate_ : between_latency_ + bytes / between_rate_);
 }
 
 }  // namespace medley::cost

@@ -53,8 +53,8 @@ class Section {
   void finish() const {
     for (const auto& [key, value] : table_) {
       if (!known_.contains(std::string(key.str()))) {
-        throw Error(ErrorKind::invalid, fmt::format("{}: unknown key '{}'; known are {}", place_, key.str(),
-                                                    fmt::join(known_, ", ")));
+        throw Error(ErrorKind::invalid,
+                    fmt::format("{}: unknown key '{}'; known are {}", place_, key.str(), fmt::join(known_, ", ")));
       }
     }
   }
@@ -135,8 +135,7 @@ Machine read(const toml::table& table, const std::string& source) {
     throw Error(ErrorKind::invalid, fmt::format("{}: {}", source, error.what()));
   }
   const double per_host = top.number("gpus_per_host", 1);
-  if (per_host != std::floor(per_host) || per_host > 4096)
-    top.refuse("gpus_per_host", "must be a whole number");
+  if (per_host != std::floor(per_host) || per_host > 4096) top.refuse("gpus_per_host", "must be a whole number");
   machine.gpus_per_host = static_cast<int>(per_host);
   machine.memory_gb = top.number_or("memory_gb", machine.gpu.hbm_gb, 1e-3);
   machine.inside = read_link(top.section("inside"));
@@ -164,16 +163,14 @@ Machine parse_machine(std::string_view text, const std::string& source) {
   try {
     return read(toml::parse(text, source), source);
   } catch (const toml::parse_error& error) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("{}:{}: {}", source, error.source().begin.line, error.description()));
+    throw Error(ErrorKind::invalid, fmt::format("{}:{}: {}", source, error.source().begin.line, error.description()));
   }
 }
 
 Machine machine_with(const Gpu& gpu) {
   static const std::vector<Machine> known = [] {
     std::vector<Machine> machines;
-    for (const auto& [name, text] : embedded::machines)
-      machines.push_back(parse_machine(text, std::string(name)));
+    for (const auto& [name, text] : embedded::machines) machines.push_back(parse_machine(text, std::string(name)));
     return machines;
   }();
   for (const Machine& machine : known)

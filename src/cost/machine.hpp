@@ -36,14 +36,12 @@ struct Machine {
   int gpus_per_host = 1;
   double memory_gb = 0;  ///< of one GPU
   Link inside, between;
-  double nvls_gb_per_s =
-      0;  ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
+  double nvls_gb_per_s = 0;    ///< of an all_reduce that the switch computes (NVLS), per tensor byte; 0: it cannot
   std::vector<Level> above{};  ///< between hosts, nearest first
   CostConstants constants;     ///< the defaults, unless the file has a [constants] table
 };
 
-inline constexpr int machine_format =
-    1;  ///< of the files, as `format = 1`; docs/formats.md has their history
+inline constexpr int machine_format = 1;  ///< of the files, as `format = 1`; docs/formats.md has their history
 
 /// Names of the machines that are compiled in.
 std::vector<std::string_view> machine_names();

@@ -58,9 +58,7 @@ class Row {
     return has(column) ? static_cast<int>(number_from(column, 0)) : otherwise;
   }
   Count count(std::string_view column) const { return static_cast<Count>(number(column)); }
-  [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::invalid, place_ + " " + what);
-  }
+  [[noreturn]] void refuse(const std::string& what) const { throw Error(ErrorKind::invalid, place_ + " " + what); }
 
  private:
   const std::vector<std::string>& header_;
@@ -91,8 +89,7 @@ MeasuredStep read_vtrain_row(const Row& row, Count vocab, const std::string& pla
   l.global_batch = row.count("global batch");
   l.dtype = DType::f16;
   l.flags.flash_attention = false;
-  if (row.count("# GPUs") != l.world())
-    row.refuse("has parallel sizes whose product is not its number of GPUs");
+  if (row.count("# GPUs") != l.world()) row.refuse("has parallel sizes whose product is not its number of GPUs");
   check(l, m);
   step.us = row.number("iteration time (ms)") * 1e3;
   return step;
@@ -116,8 +113,7 @@ Model step_model(const Row& row) {
 }
 
 /// The step's time: as given, from a recorded run, or from the throughput.
-double step_time_us(const Row& row, const std::string& source, double tokens_per_gpu,
-                    const TraceTime& trace_time) {
+double step_time_us(const Row& row, const std::string& source, double tokens_per_gpu, const TraceTime& trace_time) {
   if (row.has("step_ms")) return row.number("step_ms") * 1e3;
   if (!row.has("trace")) return tokens_per_gpu / row.number("tokens_per_s_per_gpu") * 1e6;
   if (!trace_time) row.refuse("names a trace, which only medley plan calibrate reads");
@@ -161,8 +157,8 @@ MeasuredStep read_step_row(const Row& row, const std::string& place, const std::
 /// One sentence on every bad row, the first twenty in full.
 [[noreturn]] void refuse_rows(const std::vector<std::string>& bad, std::size_t rows) {
   constexpr std::size_t shown = 20;
-  std::string text = fmt::format(
-      "{} of {} rows cannot be used; correct them or skip them (--skip-bad-rows):", bad.size(), rows);
+  std::string text =
+      fmt::format("{} of {} rows cannot be used; correct them or skip them (--skip-bad-rows):", bad.size(), rows);
   for (std::size_t i = 0; i < std::min(shown, bad.size()); ++i) text += "\n  " + bad[i];
   if (bad.size() > shown) text += fmt::format("\n  and {} more", bad.size() - shown);
   throw Error(ErrorKind::invalid, text);
@@ -173,8 +169,7 @@ std::string at_line(const std::string& place, const std::string& what) {
   return what.starts_with(place) ? what : fmt::format("{}: {}", place, what);
 }
 
-std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& source,
-                                    std::vector<std::string>* skipped,
+std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& source, std::vector<std::string>* skipped,
                                     const std::function<MeasuredStep(const Row&, const std::string&)>& read) {
   std::istringstream lines{std::string(csv)};
   std::string line;
@@ -195,8 +190,7 @@ std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& sou
     }
   }
   if (!bad.empty() && !skipped) refuse_rows(bad, bad.size() + steps.size());
-  if (steps.empty())
-    throw Error(ErrorKind::invalid, source + (bad.empty() ? ": no rows" : ": no usable row"));
+  if (steps.empty()) throw Error(ErrorKind::invalid, source + (bad.empty() ? ": no rows" : ": no usable row"));
   if (skipped) skipped->insert(skipped->end(), bad.begin(), bad.end());
   return steps;
 }
@@ -205,13 +199,12 @@ std::vector<MeasuredStep> read_rows(std::string_view csv, const std::string& sou
 
 std::vector<MeasuredStep> read_vtrain(std::string_view csv, const std::string& source, Count vocab,
                                       std::vector<std::string>* skipped) {
-  return read_rows(csv, source, skipped, [&](const Row& row, const std::string& place) {
-    return read_vtrain_row(row, vocab, place);
-  });
+  return read_rows(csv, source, skipped,
+                   [&](const Row& row, const std::string& place) { return read_vtrain_row(row, vocab, place); });
 }
 
-std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source,
-                                     std::vector<std::string>* skipped, const TraceTime& trace_time) {
+std::vector<MeasuredStep> read_steps(std::string_view csv, const std::string& source, std::vector<std::string>* skipped,
+                                     const TraceTime& trace_time) {
   return read_rows(csv, source, skipped, [&](const Row& row, const std::string& place) {
     return read_step_row(row, place, source, trace_time);
   });

@@ -26,8 +26,7 @@ Count kept_activations(const View& v, LayerKind kind) {
   if (l.recompute == Recompute::full) return product({plane, v.e});
   const Count heads = v.local.heads, tokens = v.tokens;
   const Count qk = product(
-      {tokens,
-       sum(product({heads, v.model.query_head_dim()}), product({v.local.kv_heads, v.model.query_head_dim()})),
+      {tokens, sum(product({heads, v.model.query_head_dim()}), product({v.local.kv_heads, v.model.query_head_dim()})),
        v.e});
   const Count values = product({tokens, v.local.kv_heads, v.model.value_head_dim(), v.e});
   const Count context = product({tokens, heads, v.model.value_head_dim(), v.e});
@@ -37,8 +36,7 @@ Count kept_activations(const View& v, LayerKind kind) {
   bytes = sum(bytes, product({plane, l.flags.recompute_modules.norms ? 2 : 4, v.e}));
   if (l.flags.dropout.value_or(false)) bytes = sum(bytes, product({plane, 2}));  // one-byte masks
   if (!l.flags.flash_attention && l.recompute == Recompute::none) {
-    bytes =
-        sum(bytes, product({l.micro_batch, heads, v.sequence, v.sequence, 2 * v.e + 1}, "attention scores"));
+    bytes = sum(bytes, product({l.micro_batch, heads, v.sequence, v.sequence, 2 * v.e + 1}, "attention scores"));
   }
   Count kept = v.model.gated ? (eager ? 4 : 3) : 2;
   // gate and up before and after their clamps
@@ -46,8 +44,7 @@ Count kept_activations(const View& v, LayerKind kind) {
   if (moe && l.flags.recompute_modules.expert_activation) kept = 2;
   // A rank computes the whole width for its own tokens, or a slice for those of all ranks that share the
   // expert.
-  const Count wide =
-      moe ? product({v.routed_tokens(), v.model.moe_ffn}) : product({tokens, v.local.ffn});
+  const Count wide = moe ? product({v.routed_tokens(), v.model.moe_ffn}) : product({tokens, v.local.ffn});
   bytes = sum(bytes, product({wide, kept, v.e}));
   if (moe) bytes = sum(bytes, product({v.routed_tokens(), v.model.hidden, 2 * v.e}));
   if (moe) bytes = sum(bytes, product({tokens, v.local.shared_ffn, kept, v.e}));
@@ -67,8 +64,7 @@ Count passes_in_flight(const View& v) {
   if (l.pp == 1) return 1;
   if (l.pipeline == PipelineKind::gpipe) return passes;
   const Count ahead = l.pp - v.at.pp - 1;
-  return std::min(passes,
-                  l.virtual_stages > 1 ? 2 * ahead + Count{l.virtual_stages - 1} * l.pp + 1 : ahead + 1);
+  return std::min(passes, l.virtual_stages > 1 ? 2 * ahead + Count{l.virtual_stages - 1} * l.pp + 1 : ahead + 1);
 }
 
 Count activations(const View& v) {
@@ -132,8 +128,7 @@ Memory inference_memory(const View& v) {
   const Count wide = std::max(v.local.ffn, product({v.local.moe_ffn, std::max<Count>(1, v.model.top_k)}));
   Memory memory;
   memory.parameters = product({weights, v.e}, "parameters");
-  memory.activations =
-      sum(cache_bytes(v), product({v.tokens, sum(2 * v.model.hidden, 3 * wide), v.e}, "activations"));
+  memory.activations = sum(cache_bytes(v), product({v.tokens, sum(2 * v.model.hidden, 3 * wide), v.e}, "activations"));
   return memory;
 }
 
@@ -192,9 +187,7 @@ FullestGpu fullest_gpu(const Model& m, const Layout& l, Framework framework) {
   return fullest;
 }
 
-double usable_memory(double bytes) {
-  return 0.94 * bytes;
-}
+double usable_memory(double bytes) { return 0.94 * bytes; }
 
 std::string fit_sentence(const Memory& m, double gpu_bytes) {
   const double usable = usable_memory(gpu_bytes), total = static_cast<double>(m.total());

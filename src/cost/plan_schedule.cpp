@@ -11,9 +11,9 @@ namespace {
 
 void check_world(const Layout& layout) {
   if (layout.world() > (Count{1} << 20))
-    throw Error(ErrorKind::invalid,
-                fmt::format("--schedule lists the ranks of every group; a world of {} is more than 2^20",
-                            layout.world()));
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format("--schedule lists the ranks of every group; a world of {} is more than 2^20", layout.world()));
 }
 
 std::vector<double> entry_us(const PlanResult& result, Count rank) {
@@ -48,9 +48,8 @@ nlohmann::ordered_json all_schedules_json(const PlanResult& result) {
   const Count world = result.layout.world();
   check_world(result.layout);
   if (world > 1024)
-    throw Error(
-        ErrorKind::invalid,
-        fmt::format("--rank all writes a schedule for each of {} ranks; at most 1024 are written", world));
+    throw Error(ErrorKind::invalid,
+                fmt::format("--rank all writes a schedule for each of {} ranks; at most 1024 are written", world));
   auto ranks = nlohmann::ordered_json::array();
   for (Count rank = 0; rank < world; ++rank) {
     const Schedule schedule = plan::make_schedule(result.model, result.layout, result.framework, rank);

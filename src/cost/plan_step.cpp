@@ -20,8 +20,7 @@ void add_textbook(PlanResult& result) {
   if (result.framework == Framework::textbook) return;
   Layout layout = result.layout;
   if (result.framework == Framework::fsdp2) layout.zero = 3;
-  const auto rows =
-      plan::rows_of(plan::make_schedule(result.model, layout, Framework::textbook, result.rank));
+  const auto rows = plan::rows_of(plan::make_schedule(result.model, layout, Framework::textbook, result.rank));
   for (const auto& [group, total] : plan::totals_by_group(rows)) {
     result.textbook[std::string(group)] = total.wire_bytes;
     if (result.volume.by_group.contains(group)) result.textbook_bytes += total.wire_bytes;
@@ -59,8 +58,8 @@ PlanResult make_plan(const PlanRequest& request) {
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", *request.rank));
   std::optional<Machine> machine;
   if (!request.machine.empty()) machine = find_machine(request.machine);
-  PlanResult result = plan_step(model_of(request), layout_of(request), framework_of(request), request.rank,
-                                machine, request.small);
+  PlanResult result =
+      plan_step(model_of(request), layout_of(request), framework_of(request), request.rank, machine, request.small);
   add_textbook(result);
   return result;
 }

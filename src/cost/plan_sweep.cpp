@@ -27,8 +27,8 @@ class Sweep {
       check_axis(axis);
       size *= axis.values.size();
       if (size > most_points)
-        throw Error(ErrorKind::invalid, fmt::format("--sweep makes {} points or more; at most {} are planned",
-                                                    size, most_points));
+        throw Error(ErrorKind::invalid,
+                    fmt::format("--sweep makes {} points or more; at most {} are planned", size, most_points));
     }
     result_.points.resize(size);
   }
@@ -43,8 +43,8 @@ class Sweep {
       }
     };
     std::vector<std::jthread> threads;
-    const unsigned count = std::min<unsigned>(std::max(1u, std::thread::hardware_concurrency()),
-                                              static_cast<unsigned>(size));
+    const unsigned count =
+        std::min<unsigned>(std::max(1u, std::thread::hardware_concurrency()), static_cast<unsigned>(size));
     for (unsigned i = 1; i < count; ++i) threads.emplace_back(work, false);
     try {
       work(static_cast<bool>(progress));
@@ -60,8 +60,7 @@ class Sweep {
   // A misspelt key is an error of the request, not of one point. A model that cannot be read is one of its
   // point.
   void check_axis(const SweepAxis& axis) const {
-    if (axis.values.empty())
-      throw Error(ErrorKind::invalid, fmt::format("--sweep '{}=' names no values", axis.key));
+    if (axis.values.empty()) throw Error(ErrorKind::invalid, fmt::format("--sweep '{}=' names no values", axis.key));
     Layout layout = base_layout_;
     Model m = result_.model;
     if (axis.key != "model" && !set_swept(m, layout, axis.key, axis.values[0]))
@@ -116,9 +115,7 @@ nlohmann::ordered_json point_json(const SweepPoint& point, const std::vector<Swe
 
 }  // namespace
 
-SweepResult sweep_plans(const SweepRequest& request) {
-  return Sweep(request).run(request.progress);
-}
+SweepResult sweep_plans(const SweepRequest& request) { return Sweep(request).run(request.progress); }
 
 nlohmann::ordered_json to_json(const SweepResult& result) {
   auto axes = nlohmann::ordered_json::array(), points = nlohmann::ordered_json::array();

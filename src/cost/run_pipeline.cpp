@@ -77,9 +77,8 @@ class Pipeline {
     std::vector<StageTime> times;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       if (!stages_[i].done()) {
-        throw Error(
-            ErrorKind::invalid,
-            fmt::format("schedule: pipeline stage {} waits forever at its item {}", i, stages_[i].next));
+        throw Error(ErrorKind::invalid,
+                    fmt::format("schedule: pipeline stage {} waits forever at its item {}", i, stages_[i].next));
       }
       times.push_back({.end_us = stages_[i].now, .spent = stages_[i].spent, .host_us = stages_[i].host});
     }
@@ -105,8 +104,7 @@ class Pipeline {
         const Spent& spent = r.program->spent[item.block];
         double us = 0;
         for (const double part : spent) us += part * item.repeat;
-        const double stretched = r.program->overlap.stretched(us, r.now, r.busy),
-                     factor = us > 0 ? stretched / us : 1;
+        const double stretched = r.program->overlap.stretched(us, r.now, r.busy), factor = us > 0 ? stretched / us : 1;
         for (std::size_t i = 0; i < cause_count; ++i) r.spent[i] += spent[i] * item.repeat * factor;
         r.now += stretched;
         // Kernels cannot run before the host has issued them; the host runs ahead while the GPU is busy.
@@ -129,12 +127,9 @@ class Pipeline {
         r.begin(item.token, end, item.cost);
         return true;
       }
-      case StageItem::Type::wait:
-        return wait(stage, r, item.token);
-      case StageItem::Type::transfer:
-        return transfer(stage, r, item);
-      case StageItem::Type::meet:
-        return meet(r, item);
+      case StageItem::Type::wait: return wait(stage, r, item.token);
+      case StageItem::Type::transfer: return transfer(stage, r, item);
+      case StageItem::Type::meet: return meet(r, item);
     }
     return true;
   }
@@ -163,8 +158,7 @@ class Pipeline {
 
   /// Sends start at once (the receiver's buffer is or will be there: schedules are matched); receives wait.
   bool transfer(std::size_t stage, Running& r, const StageItem& item) {
-    const std::span<const Transfer> transfers(r.program->transfers.data() + item.first,
-                                              item.last - item.first);
+    const std::span<const Transfer> transfers(r.program->transfers.data() + item.first, item.last - item.first);
     double sends_end = r.now;
     for (const Transfer& t : transfers) {
       if (!t.send) continue;
@@ -227,16 +221,13 @@ class Pipeline {
   }
 
   std::vector<Running> stages_;
-  std::unordered_map<std::size_t, Channel>
-      channels_;  ///< by from × stages + to; few of the pairs communicate
+  std::unordered_map<std::size_t, Channel> channels_;  ///< by from × stages + to; few of the pairs communicate
   std::array<std::vector<std::size_t>, group_count> members_;
   std::array<std::vector<Meeting>, group_count> meetings_;
 };
 
 }  // namespace
 
-std::vector<StageTime> run_pipeline(const std::vector<StageProgram>& stages) {
-  return Pipeline(stages).run();
-}
+std::vector<StageTime> run_pipeline(const std::vector<StageProgram>& stages) { return Pipeline(stages).run(); }
 
 }  // namespace medley::cost

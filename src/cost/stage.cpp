@@ -118,10 +118,8 @@ class Folder {
       const Entry& entry = schedule_.entries()[node.index];
       const EntryCost& cost = costs_[node.index];
       if (entry.kind == Kind::comm && (entry.op == Op::send || entry.op == Op::recv)) {
-        if (!within_stage(entry))
-          i = add_transfers(block, i);
-        else if (entry.op == Op::send)
-          add_entry(entry, cost);
+        if (!within_stage(entry)) i = add_transfers(block, i);
+        else if (entry.op == Op::send) add_entry(entry, cost);
       } else {
         add_entry(entry, cost);
       }
@@ -203,15 +201,14 @@ class Folder {
   std::vector<std::optional<Folded>> folded_;
   std::vector<bool> known_;
   std::map<BlockId, std::uint32_t> index_of_;
-  bool loose_ =
-      false;  ///< whether the last item consists of single kernels, so that the next one may join it
+  bool loose_ = false;  ///< whether the last item consists of single kernels, so that the next one may join it
   StageProgram program_;
 };
 
 }  // namespace
 
-StageProgram fold_stage(const Schedule& schedule, const Layout& layout, const std::vector<EntryCost>& costs,
-                        Count rank, const Overlap& overlap) {
+StageProgram fold_stage(const Schedule& schedule, const Layout& layout, const std::vector<EntryCost>& costs, Count rank,
+                        const Overlap& overlap) {
   return Folder(schedule, layout, costs, rank, overlap).run();
 }
 

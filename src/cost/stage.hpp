@@ -57,7 +57,7 @@ struct StageProgram {
 };
 
 /// Folds the schedule of `rank`.
-StageProgram fold_stage(const Schedule& schedule, const Layout& layout, const std::vector<EntryCost>& costs,
-                        Count rank, const Overlap& overlap = {});
+StageProgram fold_stage(const Schedule& schedule, const Layout& layout, const std::vector<EntryCost>& costs, Count rank,
+                        const Overlap& overlap = {});
 
 }  // namespace medley::cost

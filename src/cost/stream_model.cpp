@@ -13,8 +13,7 @@
 namespace medley::cost {
 namespace {
 
-constexpr std::array<const char*, 4> stream_names{"elementwise", "layer_norm", "layer_norm_backward",
-                                                  "softmax"};
+constexpr std::array<const char*, 4> stream_names{"elementwise", "layer_norm", "layer_norm_backward", "softmax"};
 
 struct Point {
   double bytes, us;
@@ -32,13 +31,11 @@ std::map<std::string, std::vector<Point>> read(const std::string& path) {
       for (std::size_t i = 0; i < cells.size(); ++i) columns[cells[i]] = i;
       if (!columns.contains("op") || !columns.contains("bytes") || !columns.contains("us")) break;
     } else if (cells.size() >= columns.size()) {
-      points[cells[columns["op"]]].push_back(
-          {std::stod(cells[columns["bytes"]]), std::stod(cells[columns["us"]])});
+      points[cells[columns["op"]]].push_back({std::stod(cells[columns["bytes"]]), std::stod(cells[columns["us"]])});
     }
   }
   for (const char* name : stream_names)
-    if (points[name].empty())
-      throw Error(ErrorKind::invalid, fmt::format("{}: no measurements of {}", path, name));
+    if (points[name].empty()) throw Error(ErrorKind::invalid, fmt::format("{}: no measurements of {}", path, name));
   return points;
 }
 

@@ -12,27 +12,21 @@ namespace {
 // Keys of the model; widths that depend on others follow in proportion.
 bool set_model_key(Model& m, const std::string& key, const std::string& value) {
   const auto number = [&] { return model::parse_count(value, "--sweep", key); };
-  if (key == "layers" || key == "num_layers")
-    m.layers = number();
-  else if (key == "vocab")
-    m.vocab = number();
-  else if (key == "ffn")
-    m.ffn = number();
-  else if (key == "experts")
-    m.experts = number();
+  if (key == "layers" || key == "num_layers") m.layers = number();
+  else if (key == "vocab") m.vocab = number();
+  else if (key == "ffn") m.ffn = number();
+  else if (key == "experts") m.experts = number();
   else if (key == "heads" || key == "a") {
     const Count heads = number();
     if (heads < 1 || m.hidden % heads != 0)
-      throw Error(ErrorKind::invalid,
-                  fmt::format("--sweep heads: hidden {} is not divisible by {}", m.hidden, heads));
+      throw Error(ErrorKind::invalid, fmt::format("--sweep heads: hidden {} is not divisible by {}", m.hidden, heads));
     m.kv_heads = m.kv_heads == m.heads ? heads : m.kv_heads;
     m.heads = heads;
     m.head_dim = m.hidden / heads;
   } else if (key == "hidden" || key == "h") {
     const Count hidden = number();
     if (hidden < 1 || hidden > (Count{1} << 24) || hidden % m.heads != 0)
-      throw Error(ErrorKind::invalid,
-                  fmt::format("--sweep hidden: {} is not divisible by {} heads", hidden, m.heads));
+      throw Error(ErrorKind::invalid, fmt::format("--sweep hidden: {} is not divisible by {} heads", hidden, m.heads));
     m.ffn = m.ffn * hidden / m.hidden;
     m.moe_ffn = m.moe_ffn * hidden / m.hidden;
     m.hidden = hidden;
@@ -55,8 +49,7 @@ bool set_swept(Model& m, Layout& layout, const std::string& key, const std::stri
 
 SweepAxis parse_axis(const std::string& text) {
   const auto equals = text.find('=');
-  if (equals == std::string::npos)
-    throw Error(ErrorKind::invalid, fmt::format("--sweep '{}' is not KEY=A:B", text));
+  if (equals == std::string::npos) throw Error(ErrorKind::invalid, fmt::format("--sweep '{}' is not KEY=A:B", text));
   SweepAxis axis{model::plain_key(text.substr(0, equals)), {}};
   const std::string values = text.substr(equals + 1);
   const auto ends = model::split(values, ':');
@@ -70,8 +63,7 @@ SweepAxis parse_axis(const std::string& text) {
               last = model::parse_count(ends[1], "--sweep", axis.key);
   const Count step = ends.size() > 2 ? model::parse_count(ends[2], "--sweep", axis.key) : 0;
   if (ends.size() > 3 || first < 1 || last < first || step < 0)
-    throw Error(ErrorKind::invalid,
-                fmt::format("--sweep '{}' is no range: A:B with 1 ≤ A ≤ B, or A:B:STEP", text));
+    throw Error(ErrorKind::invalid, fmt::format("--sweep '{}' is no range: A:B with 1 ≤ A ≤ B, or A:B:STEP", text));
   for (Count v = first; v <= last && axis.values.size() <= 100000; v = step > 0 ? v + step : v * 2)
     axis.values.push_back(std::to_string(v));
   return axis;

@@ -15,11 +15,11 @@ struct Tile {
 
 /// The tiles that cuBLAS picked for 98 % of the products of the H200 sweep, by kernel family, and their
 /// mirror images.
-constexpr std::array<Tile, 30> tma_tiles{
-    {{192, 192}, {256, 128}, {320, 128}, {128, 256}, {192, 128}, {128, 192}, {160, 256}, {256, 160},
-     {128, 160}, {160, 128}, {128, 128}, {96, 128},  {128, 96},  {64, 128},  {128, 64},  {96, 64},
-     {64, 96},   {64, 64},   {64, 256},  {256, 64},  {32, 64},   {64, 32},   {64, 48},   {64, 24},
-     {64, 16},   {64, 8},    {16, 64},   {8, 64},    {224, 128}, {128, 32}}};
+constexpr std::array<Tile, 30> tma_tiles{{{192, 192}, {256, 128}, {320, 128}, {128, 256}, {192, 128}, {128, 192},
+                                          {160, 256}, {256, 160}, {128, 160}, {160, 128}, {128, 128}, {96, 128},
+                                          {128, 96},  {64, 128},  {128, 64},  {96, 64},   {64, 96},   {64, 64},
+                                          {64, 256},  {256, 64},  {32, 64},   {64, 32},   {64, 48},   {64, 24},
+                                          {64, 16},   {64, 8},    {16, 64},   {8, 64},    {224, 128}, {128, 32}}};
 constexpr std::array<Tile, 9> older_tiles{
     {{256, 128}, {128, 256}, {128, 128}, {64, 256}, {256, 64}, {128, 64}, {64, 128}, {64, 64}, {32, 32}}};
 constexpr std::array<int, 9> splits{1, 2, 3, 4, 6, 8, 12, 16, 32};
@@ -38,8 +38,7 @@ Quantisation quantise(const Gemm& g, int tile_m, int tile_n, int sms, int split)
 
 AlignmentClass alignment_class(const Gemm& g) noexcept {
   const auto alignment = g.alignment();
-  const int bytes =
-      std::min({alignment.a * g.element_bytes(), alignment.b * g.element_bytes(), alignment.c * 2});
+  const int bytes = std::min({alignment.a * g.element_bytes(), alignment.b * g.element_bytes(), alignment.c * 2});
   return bytes >= 16  ? AlignmentClass::bytes16
          : bytes >= 8 ? AlignmentClass::bytes8
          : bytes >= 4 ? AlignmentClass::bytes4
@@ -53,8 +52,7 @@ TileConstants TileConstants::from_datasheet(const Gpu& gpu) {
   // The H200's share of its rate by alignment. Before TMA (V100, A100) misaligned rows cost less: the
   // co-design paper measured a score throughput of 95, 150 and 205 TFLOP/s.
   const bool tma = gpu.tma();
-  const std::array<double, 4> share =
-      tma ? std::array{0.18, 0.30, 0.30, 1.0} : std::array{0.45, 0.72, 0.75, 1.0};
+  const std::array<double, 4> share = tma ? std::array{0.18, 0.30, 0.30, 1.0} : std::array{0.45, 0.72, 0.75, 1.0};
   return {.tflops = {dense, dense, 2 * dense},
           .gb_per_s = 0.9 * gpu.hbm_gb_per_s,
           .launch_us = 2.5,
@@ -67,9 +65,8 @@ TileConstants TileConstants::from_datasheet(const Gpu& gpu) {
 }
 
 std::array<double, 14> TileConstants::values() const {
-  return {tflops[0],      tflops[1],      tflops[2],        gb_per_s,       launch_us,
-          tile_us,        area_exponent,  split_us,         class_share[0], class_share[1],
-          class_share[2], class_share[3], odd_output_share, blend};
+  return {tflops[0], tflops[1],      tflops[2],      gb_per_s,       launch_us,      tile_us,          area_exponent,
+          split_us,  class_share[0], class_share[1], class_share[2], class_share[3], odd_output_share, blend};
 }
 
 TileConstants TileConstants::from_values(std::span<const double> v) {
@@ -129,8 +126,7 @@ TileChoice choose_tile(const TileConstants& c, int sms, const Gemm& g) {
       const double memory = (traffic + (split > 1 ? 8.0 * output * split : 0)) / c.gb_per_s * 1e-3;
       const double launch = c.launch_us + c.tile_us * std::sqrt(q.waves) + (split > 1 ? c.split_us : 0);
       if (std::max(compute, memory) + launch >= best.us) continue;  // avoids most of the pow() calls below
-      const double us =
-          std::pow(std::pow(compute, c.blend) + std::pow(memory, c.blend), 1 / c.blend) + launch;
+      const double us = std::pow(std::pow(compute, c.blend) + std::pow(memory, c.blend), 1 / c.blend) + launch;
       if (us < best.us)
         best = {.tile_m = tile.m,
                 .tile_n = tile.n,

@@ -21,8 +21,7 @@ struct Binned {
   std::vector<std::vector<std::uint8_t>> columns;
   std::vector<std::vector<float>> cuts;
 
-  Binned(std::span<const float> data, std::size_t width)
-      : rows(data.size() / width), columns(width), cuts(width) {
+  Binned(std::span<const float> data, std::size_t width) : rows(data.size() / width), columns(width), cuts(width) {
     for (std::size_t f = 0; f < width; ++f) {
       std::vector<float> values(rows);
       for (std::size_t r = 0; r < rows; ++r) values[r] = data[r * width + f];
@@ -30,21 +29,18 @@ struct Binned {
       std::vector<float> distinct = values;
       distinct.erase(std::ranges::unique(distinct).begin(), distinct.end());
       if (distinct.size() <= most_bins) {
-        for (std::size_t i = 1; i < distinct.size(); ++i)
-          cuts[f].push_back((distinct[i - 1] + distinct[i]) / 2);
+        for (std::size_t i = 1; i < distinct.size(); ++i) cuts[f].push_back((distinct[i - 1] + distinct[i]) / 2);
       } else {
         for (int b = 1; b < most_bins; ++b) {
           const auto above = std::ranges::lower_bound(distinct, values[rows * std::size_t(b) / most_bins]);
           if (above == distinct.begin()) continue;
-          const float cut =
-              (above[-1] + above[0]) / 2;  // between values, so that rounding it in a file does no harm
+          const float cut = (above[-1] + above[0]) / 2;  // between values, so that rounding it in a file does no harm
           if (cuts[f].empty() || cut > cuts[f].back()) cuts[f].push_back(cut);
         }
       }
       columns[f].resize(rows);
       for (std::size_t r = 0; r < rows; ++r)
-        columns[f][r] =
-            std::uint8_t(std::ranges::upper_bound(cuts[f], data[r * width + f]) - cuts[f].begin());
+        columns[f][r] = std::uint8_t(std::ranges::upper_bound(cuts[f], data[r * width + f]) - cuts[f].begin());
     }
   }
 };
@@ -122,8 +118,7 @@ class TreeGrower {
         count += counts[b];
         if (count < least) continue;
         if (rows.size() - count < least) break;
-        const double gain =
-            score(left, double(count)) + score(total - left, double(rows.size() - count)) - whole;
+        const double gain = score(left, double(count)) + score(total - left, double(rows.size() - count)) - whole;
         if (gain > best.gain + 1e-12) best = {gain, int(f), int(b)};
       }
     }
@@ -197,8 +192,8 @@ nlohmann::json Trees::to_json() const {
     for (std::size_t i = starts_[t]; i < end; ++i) {
       tree.push_back(nodes_[i].feature);
       if (nodes_[i].feature >= 0) tree.push_back(nodes_[i].right);
-      tree.push_back(std::stod(
-          fmt::format("{}", nodes_[i].threshold)));  // the shortest decimal that reads back the same
+      tree.push_back(
+          std::stod(fmt::format("{}", nodes_[i].threshold)));  // the shortest decimal that reads back the same
     }
     json.push_back(std::move(tree));
   }
@@ -220,8 +215,7 @@ Trees Trees::from_json(const nlohmann::json& json) {
       trees.nodes_.push_back(node);
     }
     const std::size_t start = trees.starts_.back(), size = trees.nodes_.size() - start;
-    for (std::size_t i = 0; i < size;
-         ++i) {  // both children of an inner node exist, so every walk ends in a leaf
+    for (std::size_t i = 0; i < size; ++i) {  // both children of an inner node exist, so every walk ends in a leaf
       const Node& node = trees.nodes_[start + i];
       if (node.feature >= 0 && (node.right <= i + 1 || node.right >= size)) throw malformed();
     }

@@ -38,7 +38,7 @@ Error unavailable(const std::string& why) {
 const DevicePlugin& plugin() {
   const fs::path file = find_file();
   if (file.empty()) throw unavailable(missing_file());
-  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);   // never closed: CUDA keeps threads and handlers
+  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: CUDA keeps threads and handlers
   if (!object) {
     const char* why = dlerror();
     throw unavailable(fmt::format("{} cannot be loaded: {}", file.native(), why ? why : "no reason given"));

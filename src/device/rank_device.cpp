@@ -27,7 +27,7 @@ RankDevice choose() {
 constexpr std::size_t least_block = 256;
 
 BlockPool& pool() {
-  static auto* const only = new BlockPool(SIZE_MAX, false);   // on the device
+  static auto* const only = new BlockPool(SIZE_MAX, false);  // on the device
   return *only;
 }
 

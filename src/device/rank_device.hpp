@@ -1,4 +1,5 @@
-// The CUDA device of a rank whose program does not use CUDA, and memory there. Used by `medley bench`, `tune` and `soak`.
+// The CUDA device of a rank whose program does not use CUDA, and memory there. Used by `medley bench`, `tune` and
+// `soak`.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,13 @@
 namespace medley::core {
 
 struct RankDevice {
-  int index;        ///< for ContextOptions::device
+  int index;  ///< for ContextOptions::device
   Device& device;
 };
 
-/// Ranks of a host take its devices round-robin. A rank that shares a device with an earlier one gets its own NCCL_HOSTID:
-/// NCCL allows shared devices only between ranks of different hosts, and then uses sockets. Call it before creating the context.
-/// The device stays open as long as the process. Throws Error(unavailable) with the reason.
+/// Ranks of a host take its devices round-robin. A rank that shares a device with an earlier one gets its own
+/// NCCL_HOSTID: NCCL allows shared devices only between ranks of different hosts, and then uses sockets. Call it before
+/// creating the context. The device stays open as long as the process. Throws Error(unavailable) with the reason.
 MEDLEY_API const RankDevice& rank_device();
 
 /// Memory of that device, from a pool of the process, since freeing waits for every running kernel. Nothing may use it
@@ -40,7 +41,7 @@ class MEDLEY_API DeviceMemory {
 
  private:
   std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;   ///< of the block
+  std::size_t bytes_ = 0;  ///< of the block
 };
 
 /// Waits until all copies and kernels in the legacy default stream have completed.

@@ -14,12 +14,13 @@
 namespace medley::core {
 namespace {
 
-constexpr std::size_t pieces_at_once = 3;   // one being copied in, one in the host operation, one being copied out
+constexpr std::size_t pieces_at_once = 3;  // one being copied in, one in the host operation, one being copied out
 constexpr auto copy_grace = std::chrono::seconds(1);
 
 }  // namespace
 
-/// A piece with its pinned block, which returns to the pool when neither the host operation nor a copy can use it any more.
+/// A piece with its pinned block, which returns to the pool when neither the host operation nor a copy can use it any
+/// more.
 struct StagedLane::PinnedPiece {
   PinnedPiece(std::shared_ptr<Device> of, const StagedPlan& plan, std::int64_t index)
       : device(std::move(of)),
@@ -36,7 +37,7 @@ struct StagedLane::PinnedPiece {
   std::size_t bytes;
   std::byte* memory;
   Piece piece;
-  bool lost = false;   ///< a copy did not complete: the block is leaked, since the device may still use it
+  bool lost = false;  ///< a copy did not complete: the block is leaked, since the device may still use it
 };
 
 /// One operation staged through pinned memory.
@@ -53,7 +54,7 @@ class StagedTransfer final : public Transfer {
   bool order(void* stream) override;
   void release() noexcept override { delete this; }
   void abandon(std::shared_ptr<const void> memory) noexcept override {
-    const auto until_gone = std::move(memory);   // each piece has its own lists
+    const auto until_gone = std::move(memory);  // each piece has its own lists
     delete this;
   }
   /// Moves the active pieces to the lane.
@@ -63,7 +64,7 @@ class StagedTransfer final : public Transfer {
   enum class State : std::uint8_t { copying_in, running, copying_out };
   struct Active {
     std::shared_ptr<StagedLane::PinnedPiece> pinned;
-    void* event = nullptr;         ///< of the pending copies
+    void* event = nullptr;  ///< of the pending copies
     Transfer* transfer = nullptr;
     State state = State::copying_in;
 
@@ -87,15 +88,15 @@ class StagedTransfer final : public Transfer {
   bool header_seen_ = false;
   bool too_long_ = false;
   std::int64_t begun_ = 0;
-  int waiting_to_start_ = 0;            ///< active pieces whose inner operation has not started
+  int waiting_to_start_ = 0;  ///< active pieces whose inner operation has not started
   int source_ = -1;
-  void* last_out_ = nullptr;            ///< the event of the last copy to the device
-  std::deque<Active> active_;           ///< in order
+  void* last_out_ = nullptr;   ///< the event of the last copy to the device
+  std::deque<Active> active_;  ///< in order
 };
 
 void StagedTransfer::begin_next() {
-  Active& active = active_.emplace_back(
-      Active{.pinned = std::make_shared<StagedLane::PinnedPiece>(lane_.device_, plan_, begun_)});
+  Active& active =
+      active_.emplace_back(Active{.pinned = std::make_shared<StagedLane::PinnedPiece>(lane_.device_, plan_, begun_)});
   ++begun_;
   ++waiting_to_start_;
   for (const Copy& copy : active.piece().in) {
@@ -133,7 +134,8 @@ void StagedTransfer::copy_out(Active& active) {
     learn_header(active);
     // The first piece assumes the whole receive buffer; the message may be shorter.
     const std::int64_t came = std::min(plan_.message_bytes(), piece_bytes);
-    std::erase_if(active.piece().out, [&](Copy& copy) { return too_long_ || (copy.bytes = std::min(copy.bytes, came)) == 0; });
+    std::erase_if(active.piece().out,
+                  [&](Copy& copy) { return too_long_ || (copy.bytes = std::min(copy.bytes, came)) == 0; });
   }
   if (active.transfer) std::exchange(active.transfer, nullptr)->release();
   for (const Copy& copy : active.piece().out) {
@@ -177,9 +179,9 @@ Poll StagedTransfer::poll() {
   }
   if (!active_.empty() || !all_begun()) return moved ? Poll::moved : Poll::waiting;
   if (too_long_) {
-    throw Error(ErrorKind::mismatch, fmt::format("rank {} sent a message of {} bytes to a receive of {}", source_,
-                                                 plan_.message_bytes(),
-                                                 call_.out_count * static_cast<std::int64_t>(size_of(call_.dtype))),
+    throw Error(ErrorKind::mismatch,
+                fmt::format("rank {} sent a message of {} bytes to a receive of {}", source_, plan_.message_bytes(),
+                            call_.out_count * static_cast<std::int64_t>(size_of(call_.dtype))),
                 {.ranks = {source_}});
   }
   return Poll::complete;
@@ -187,7 +189,8 @@ Poll StagedTransfer::poll() {
 
 bool StagedTransfer::order(void* stream) {
   if (!all_begun() || too_long_) return false;
-  const bool out = std::all_of(active_.begin(), active_.end(), [](const Active& a) { return a.state == State::copying_out; });
+  const bool out =
+      std::all_of(active_.begin(), active_.end(), [](const Active& a) { return a.state == State::copying_out; });
   if (out && last_out_) device_.wait(stream, last_out_);
   return out;
 }
@@ -209,7 +212,8 @@ StagedTransfer::~StagedTransfer() {
   std::erase(lane_.running_, this);
 }
 
-/// Where the device has kernels for the codec, only compressed bytes are staged. All ranks see the same frames either way.
+/// Where the device has kernels for the codec, only compressed bytes are staged. All ranks see the same frames either
+/// way.
 bool StagedLane::compresses_on_device(const Call& call) const {
   return compress::is_compressed(call.algorithm) && is_collective(call.op) && !call.list && ranks_ > 1 &&
          algorithms::DeviceFrames::has_kernels(*device_, call);
@@ -226,7 +230,7 @@ Transfer* StagedLane::start(const Call& call) {
   }
   auto* transfer = new StagedTransfer(*this, call);
   try {
-    if (transfer->poll() != Poll::complete || call.op == Op::recv) return transfer;   // the first copies start at once
+    if (transfer->poll() != Poll::complete || call.op == Op::recv) return transfer;  // the first copies start at once
   } catch (...) {
     transfer->release();
     throw;
@@ -235,18 +239,18 @@ Transfer* StagedLane::start(const Call& call) {
   return nullptr;
 }
 
-/// For an aborted lane: false while a copy is pending, which completes on its own; the host operation keeps the piece as long
-/// as its library may use it.
+/// For an aborted lane: false while a copy is pending, which completes on its own; the host operation keeps the piece
+/// as long as its library may use it.
 bool StagedLane::give_up(Orphan& orphan) noexcept {
   Device& device = *device_;
   try {
     if (orphan.event && !orphan.piece->lost && !device.completed(orphan.event)) {
       if (std::chrono::steady_clock::now() < copy_limit_) return false;
-      orphan.piece->lost = true;   // the device is broken
+      orphan.piece->lost = true;  // the device is broken
     }
     if (orphan.event && !orphan.piece->lost) device.release_event(orphan.event);
   } catch (const Error&) {
-    orphan.piece->lost = true;   // CUDA itself failed
+    orphan.piece->lost = true;  // CUDA itself failed
   }
   if (orphan.transfer) orphan.transfer->abandon(std::move(orphan.piece));
   return true;
@@ -264,7 +268,8 @@ void StagedLane::abort(const Error& why) noexcept {
 
 bool StagedLane::poll_abort() noexcept {
   if (!inner_->poll_abort()) return false;
-  if (frames_ && !frames_->idle() && std::chrono::steady_clock::now() < copy_limit_) return false;   // kernels may use the tensors
+  // Kernels may use the tensors
+  if (frames_ && !frames_->idle() && std::chrono::steady_clock::now() < copy_limit_) return false;
   for (StagedTransfer* transfer : running_) transfer->give_up_pieces();
   return abandon_orphans();
 }
@@ -276,7 +281,7 @@ bool StagedLane::poll_close() noexcept {
 }
 
 StagedLane::~StagedLane() {
-  while (!abandon_orphans()) sched_yield();   // none is left once poll_close() returned true
+  while (!abandon_orphans()) sched_yield();  // none is left once poll_close() returned true
 }
 
 }  // namespace medley::core

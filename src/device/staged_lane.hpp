@@ -1,5 +1,5 @@
-// A host backend's lane for CUDA memory: stages operations through pinned memory in pieces, so that copies to and from the
-// device overlap the host's work. The context adds one to every lane of a host backend where there are devices.
+// A host backend's lane for CUDA memory: stages operations through pinned memory in pieces, so that copies to and from
+// the device overlap the host's work. The context adds one to every lane of a host backend where there are devices.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -50,12 +50,13 @@ class StagedLane final : public Lane {
   std::unique_ptr<algorithms::FilledLane> inner_;
   const std::shared_ptr<Device>& device_;
   int rank_, ranks_;
-  void* to_host_ = nullptr;     ///< streams for copies only, created by the first operation
+  void* to_host_ = nullptr;  ///< streams for copies only, created by the first operation
   void* to_device_ = nullptr;
-  std::shared_ptr<algorithms::DeviceFrames> frames_;   ///< created by the first collective that is compressed on the device
+  /// Created by the first collective that is compressed on the device
+  std::shared_ptr<algorithms::DeviceFrames> frames_;
   std::vector<StagedTransfer*> running_;
   std::vector<Orphan> orphans_;
-  Deadline copy_limit_{};       ///< for copies that were pending at the abort
+  Deadline copy_limit_{};  ///< for copies that were pending at the abort
   bool closing_ = false;
 };
 

@@ -14,7 +14,9 @@ constexpr std::int64_t header_bytes = sizeof(MessageHeader);
 
 bool v_collective(Op op) { return op >= Op::gatherv; }
 
-std::int64_t pieces_of(std::int64_t whole, std::int64_t step) { return std::max<std::int64_t>(1, (whole + step - 1) / step); }
+std::int64_t pieces_of(std::int64_t whole, std::int64_t step) {
+  return std::max<std::int64_t>(1, (whole + step - 1) / step);
+}
 
 /// Pinned memory has few sizes, so that the pool can reuse it.
 std::int64_t rounded(std::int64_t bytes) {
@@ -22,8 +24,9 @@ std::int64_t rounded(std::int64_t bytes) {
 }
 
 /// Packs the parts contiguously from `at` on, in rank order; adds the copies and returns the end.
-std::int64_t pack(std::vector<Copy>& copies, std::vector<std::int64_t>& offsets, const void* user, const std::int64_t* counts,
-                  const std::int64_t* user_offsets, int ranks, std::int64_t element, std::int64_t at) {
+std::int64_t pack(std::vector<Copy>& copies, std::vector<std::int64_t>& offsets, const void* user,
+                  const std::int64_t* counts, const std::int64_t* user_offsets, int ranks, std::int64_t element,
+                  std::int64_t at) {
   auto* base = static_cast<std::byte*>(const_cast<void*>(user));
   const std::int64_t begin = at;
   for (int r = 0; r < ranks; ++r) {
@@ -54,11 +57,12 @@ StagedPlan::StagedPlan(const Call& call, int rank, int ranks)
     room_ = rounded(header_bytes + std::min(message_bytes_, piece_bytes));
     return;
   }
-  if (v_collective(call.op)) {   // ranks do not know each other's counts, so they could not agree on the number of pieces
+  // Ranks do not know each other's counts, so they could not agree on the number of pieces
+  if (v_collective(call.op)) {
     room_ = rounded((call.in_count + call.out_count) * element_);
     return;
   }
-  if (call.list) {   // fused messages are short enough for one piece
+  if (call.list) {  // fused messages are short enough for one piece
     for (const FusedTensor& tensor : call.list->tensors) part_ += tensor.count;
     room_ = rounded(fuse::packed_sides(call, part_ * element_, rank, ranks).bytes);
     return;
@@ -86,9 +90,9 @@ bool StagedPlan::learn(const MessageHeader& header, int source) {
 
 Piece StagedPlan::piece(std::int64_t index, std::byte* memory) const {
   Piece made = call_.op == Op::send || call_.op == Op::recv ? message(index, memory)
-               : call_.list                                        ? fused(memory)
-               : v_collective(call_.op)                            ? unequal_parts(memory)
-                                                             : equal_parts(index, memory);
+               : call_.list                                 ? fused(memory)
+               : v_collective(call_.op)                     ? unequal_parts(memory)
+                                                            : equal_parts(index, memory);
   made.call.memory = Memory::host;
   made.call.stream = nullptr;
   made.call.dependencies = nullptr;
@@ -110,7 +114,7 @@ Piece StagedPlan::equal_parts(std::int64_t index, std::byte* memory) const {
     }
   }
   if (call_.op == Op::broadcast && call_.in && compress::is_compressed(call_.algorithm) && bytes > 0) {
-    made.out.push_back(range(call_.in, 0, 0));   // the root gets what it sent, rounded as for everybody else
+    made.out.push_back(range(call_.in, 0, 0));  // the root gets what it sent, rounded as for everybody else
   }
   if (call_.out) {
     // In-place operations use the same memory for both sides: it stays in the cache.
@@ -132,7 +136,9 @@ Piece StagedPlan::fused(std::byte* memory) const {
   made.call.list = nullptr;
   const auto side = [&](std::vector<Copy>& copies, bool input, std::int64_t at) {
     fuse::each_copy(call_, call_.list->tensors, part_bytes, input, at, ranks_,
-                    [&](std::byte* user, std::int64_t to, std::int64_t bytes) { copies.push_back({user, to, bytes}); });
+                    [&](std::byte* user, std::int64_t to, std::int64_t bytes) {
+                      copies.push_back({user, to, bytes});
+                    });
   };
   if (fuse::has_in(call_, rank_)) {
     made.call.in = memory + sides.in_at;

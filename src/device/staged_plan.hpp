@@ -9,8 +9,8 @@
 
 namespace medley::core {
 
-/// Bytes that one piece moves each way: large compared with the cost of starting a copy, small enough that the copies of a few
-/// pieces overlap. Chosen, not measured.
+/// Bytes that one piece moves each way: large compared with the cost of starting a copy, small enough that the copies
+/// of a few pieces overlap. Chosen, not measured.
 inline constexpr std::int64_t piece_bytes = 2 << 20;
 
 /// Precedes a message and gives its length, since a receive buffer may be larger.
@@ -27,9 +27,9 @@ struct Copy {
 };
 
 struct Piece {
-  Call call;                                   ///< for the host backend, on the pinned memory
+  Call call;  ///< for the host backend, on the pinned memory
   std::vector<Copy> in, out;
-  std::vector<std::int64_t> parts;             ///< what the call's counts and offsets point into
+  std::vector<std::int64_t> parts;  ///< what the call's counts and offsets point into
 };
 
 /// All ranks split an operation in the same way, since the inputs of the decision are equal on all of them.
@@ -60,8 +60,8 @@ class StagedPlan {
   Call call_;
   int rank_, ranks_;
   std::int64_t element_;
-  std::int64_t part_ = 0;        ///< elements of one part
-  std::int64_t step_ = 0;        ///< elements of one part that a piece takes
+  std::int64_t part_ = 0;  ///< elements of one part
+  std::int64_t step_ = 0;  ///< elements of one part that a piece takes
   std::int64_t pieces_ = 1;
   std::int64_t room_ = 0;
   std::int64_t message_bytes_ = 0;

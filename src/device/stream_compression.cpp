@@ -63,7 +63,8 @@ std::size_t StreamCompression::frame_bytes(std::int64_t count) const {
 
 std::vector<std::int64_t> StreamCompression::offsets_of(const std::vector<std::int64_t>& counts) const {
   std::vector<std::int64_t> offsets{0};
-  for (const std::int64_t count : counts) offsets.push_back(offsets.back() + static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(count))));
+  for (const std::int64_t count : counts)
+    offsets.push_back(offsets.back() + static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(count))));
   return offsets;
 }
 
@@ -105,7 +106,7 @@ Task StreamCompression::over_library(Call part) {
     lane_.inner_->progress();
     return running_.poll(moved_) || running_.launched();
   });
-  running_.order(stream_);   // none is left where the host saw all complete
+  running_.order(stream_);  // none is left where the host saw all complete
 }
 
 Task StreamCompression::exchange(Parts sent, const std::vector<std::int64_t>& expected) {
@@ -119,7 +120,9 @@ Task StreamCompression::exchange(Parts sent, const std::vector<std::int64_t>& ex
   part.op = Op::all_to_allv;
   for (int r = 0; r < ranks_; ++r) {
     const std::int64_t count = counts[static_cast<std::size_t>(r)];
-    if (count > 0) device().encode(frame(frames + sent_offsets_[static_cast<std::size_t>(r)], count), in(sent.at(r)), residual(sent.at(r)), stream_);
+    if (count > 0)
+      device().encode(frame(frames + sent_offsets_[static_cast<std::size_t>(r)], count), in(sent.at(r)),
+                      residual(sent.at(r)), stream_);
     sent_counts_.push_back(static_cast<std::int64_t>(frame_bytes(count)));
     got_counts_.push_back(static_cast<std::int64_t>(frame_bytes(expected[static_cast<std::size_t>(r)])));
     part.in_count += sent_counts_.back();
@@ -137,13 +140,18 @@ Task StreamCompression::exchange(Parts sent, const std::vector<std::int64_t>& ex
 /// all_reduce, and reduce_scatter, which keeps the combined part.
 Task StreamCompression::reduce_parts(bool to_all) {
   const Parts parts = to_all ? Parts::even(call_.in_count, ranks_) : Parts::equal(call_.out_count);
-  const std::int64_t own = parts.count(rank_), each = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(parts.count(0))));
+  const std::int64_t own = parts.count(rank_),
+                     each = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(parts.count(0))));
   std::vector<std::int64_t> expected(static_cast<std::size_t>(ranks_), own);
-  expected[static_cast<std::size_t>(rank_)] = 0;   // so the frames of the others are at equal distances
+  expected[static_cast<std::size_t>(rank_)] = 0;  // so the frames of the others are at equal distances
   co_await exchange(parts, expected);
   std::byte* const results = to_all ? scratch(static_cast<std::size_t>(each * ranks_)) : nullptr;
-  DeviceReduction reduction{.first = frame(got_, own), .stride = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(own))),
-                            .own = in(parts.at(rank_)), .rank = rank_, .ranks = ranks_, .op = call_.reduce};
+  DeviceReduction reduction{.first = frame(got_, own),
+                            .stride = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(own))),
+                            .own = in(parts.at(rank_)),
+                            .rank = rank_,
+                            .ranks = ranks_,
+                            .op = call_.reduce};
   if (to_all) {
     reduction.chunks = results + rank_ * each;
     reduction.residual = result_residual();
@@ -165,7 +173,8 @@ Task StreamCompression::reduce_parts(bool to_all) {
 }
 
 Task StreamCompression::gather_parts() {
-  const std::int64_t count = call_.in_count, each = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(count)));
+  const std::int64_t count = call_.in_count,
+                     each = static_cast<std::int64_t>(algorithms::frame_stride(frame_bytes(count)));
   std::byte* const frames = scratch(static_cast<std::size_t>(each * ranks_));
   device().encode(frame(frames + rank_ * each, count), call_.in, nullptr, stream_);
   Call part;
@@ -180,25 +189,35 @@ Task StreamCompression::gather_parts() {
 
 /// all_to_all and all_to_allv. In place: nothing is written before everything is encoded.
 Task StreamCompression::exchange_parts() {
-  const Parts sent = call_.in_counts ? Parts::listed(call_.in_counts, call_.in_offsets) : Parts::equal(call_.in_count / ranks_);
-  const Parts got = call_.out_counts ? Parts::listed(call_.out_counts, call_.out_offsets) : Parts::equal(call_.out_count / ranks_);
+  const Parts sent =
+      call_.in_counts ? Parts::listed(call_.in_counts, call_.in_offsets) : Parts::equal(call_.in_count / ranks_);
+  const Parts got =
+      call_.out_counts ? Parts::listed(call_.out_counts, call_.out_offsets) : Parts::equal(call_.out_count / ranks_);
   std::vector<std::int64_t> expected;
   for (int r = 0; r < ranks_; ++r) expected.push_back(r == rank_ ? 0 : got.count(r));
   co_await exchange(sent, expected);
   const std::byte* const own = in(sent.at(rank_));
-  if (got.count(rank_) > 0 && own != out(got.at(rank_))) device().copy(out(got.at(rank_)), own, bytes(got.count(rank_)), stream_);
+  if (got.count(rank_) > 0 && own != out(got.at(rank_)))
+    device().copy(out(got.at(rank_)), own, bytes(got.count(rank_)), stream_);
   for (int r = 0; r < ranks_; ++r) {
     const std::int64_t count = expected[static_cast<std::size_t>(r)];
-    if (count > 0) device().decode(frame(got_ + got_offsets_[static_cast<std::size_t>(r)], count), out(got.at(r)), stream_);
+    if (count > 0)
+      device().decode(frame(got_ + got_offsets_[static_cast<std::size_t>(r)], count), out(got.at(r)), stream_);
   }
 }
 
 Task StreamCompression::run() {
   wait_for_dependencies();
   switch (call_.op) {
-    case Op::all_reduce: if (call_.in_count > 0) co_await reduce_parts(true); break;
-    case Op::reduce_scatter: if (call_.out_count > 0) co_await reduce_parts(false); break;
-    case Op::all_gather: if (call_.in_count > 0) co_await gather_parts(); break;
+    case Op::all_reduce:
+      if (call_.in_count > 0) co_await reduce_parts(true);
+      break;
+    case Op::reduce_scatter:
+      if (call_.out_count > 0) co_await reduce_parts(false);
+      break;
+    case Op::all_gather:
+      if (call_.in_count > 0) co_await gather_parts();
+      break;
     default: co_await exchange_parts(); break;
   }
   events_.push_back(device().record(stream_));

@@ -1,5 +1,6 @@
-// One compressed collective of a stream-ordered lane: kernels in the lane's own stream, and the library's collectives of bytes between them, each
-// ordered behind the other by events. The host launches everything when it starts; nothing here waits for the device.
+// One compressed collective of a stream-ordered lane: kernels in the lane's own stream, and the library's collectives
+// of bytes between them, each ordered behind the other by events. The host launches everything when it starts; nothing
+// here waits for the device.
 #pragma once
 
 #include <medley/sdk/device.hpp>
@@ -18,7 +19,9 @@ class StreamCompression final : public Transfer {
  public:
   StreamCompression(StreamLane& lane, const Call& call);
   Poll poll() override;
-  std::vector<int> awaited() const override { return running_.empty() ? std::vector<int>{} : running_.list().back()->awaited(); }
+  std::vector<int> awaited() const override {
+    return running_.empty() ? std::vector<int>{} : running_.list().back()->awaited();
+  }
   /// Whether the last kernel is in the stream.
   bool launched() override { return done_ != nullptr; }
   bool order(void* stream) override;
@@ -62,13 +65,14 @@ class StreamCompression final : public Transfer {
   const compress::Codec& codec_;
   BlockCodec kernel_;
   std::vector<void*> scratch_, events_;
-  std::vector<std::int64_t> sent_counts_, sent_offsets_, got_counts_, got_offsets_;   ///< in bytes, of the exchange
-  std::byte* got_ = nullptr;                                                           ///< the frames of the other ranks
+  std::vector<std::int64_t> sent_counts_, sent_offsets_, got_counts_, got_offsets_;  ///< in bytes, of the exchange
+  /// The frames of the other ranks
+  std::byte* got_ = nullptr;
   Dependencies dependencies_;
   algorithms::RunningTransfers running_;
   bool moved_ = false;
-  void* done_ = nullptr;                 ///< the event behind its last kernel
-  std::shared_ptr<const void> memory_;   ///< what the call points to, for an abandoned transfer
+  void* done_ = nullptr;                ///< the event behind its last kernel
+  std::shared_ptr<const void> memory_;  ///< what the call points to, for an abandoned transfer
   Task task_;
 };
 

@@ -8,13 +8,14 @@
 namespace medley::core {
 namespace {
 
-constexpr auto kernel_grace = std::chrono::seconds(1);   // for kernels that run at an abort
+constexpr auto kernel_grace = std::chrono::seconds(1);  // for kernels that run at an abort
 
 }  // namespace
 
 Transfer* StreamLane::start(const Call& call) {
-  if (!compress::is_compressed(call.algorithm)) [[likely]] return inner_->start(call);
-  if (ranks_ == 1 || call.list) {   // fused tensors travel as they are, in one launch
+  if (!compress::is_compressed(call.algorithm)) [[likely]]
+    return inner_->start(call);
+  if (ranks_ == 1 || call.list) {  // fused tensors travel as they are, in one launch
     Call alone = call;
     alone.algorithm = {};
     return inner_->start(alone);
@@ -22,7 +23,8 @@ Transfer* StreamLane::start(const Call& call) {
   if (!stream_) stream_ = device_->make_stream();
   auto* const made = new StreamCompression(*this, call);
   try {
-    if (made->poll() != Poll::complete) return made;   // everything is launched, unless the library is busy with earlier launches
+    // Everything is launched, unless the library is busy with earlier launches
+    if (made->poll() != Poll::complete) return made;
   } catch (...) {
     const Error error = current_error();
     made->release();

@@ -1,5 +1,6 @@
-// A stream-ordered lane (nccl) with compressed collectives: kernels encode into device memory, the library moves the bytes, kernels decode, all
-// in streams. The context wraps every stream-ordered lane in one; everything else passes through.
+// A stream-ordered lane (nccl) with compressed collectives: kernels encode into device memory, the library moves the
+// bytes, kernels decode, all in streams. The context wraps every stream-ordered lane in one; everything else passes
+// through.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -38,9 +39,9 @@ class StreamLane final : public Lane {
   std::unique_ptr<algorithms::FilledLane> inner_;
   const std::shared_ptr<Device>& device_;
   int rank_, ranks_;
-  void* stream_ = nullptr;                       ///< of its kernels, made by the first compressed collective
-  std::vector<StreamCompression*> orphans_;      ///< that ended before their phases, until the lane is aborted
-  void* last_event_ = nullptr;                   ///< in an abort: behind all its kernels
+  void* stream_ = nullptr;                   ///< of its kernels, made by the first compressed collective
+  std::vector<StreamCompression*> orphans_;  ///< that ended before their phases, until the lane is aborted
+  void* last_event_ = nullptr;               ///< in an abort: behind all its kernels
   Deadline kernel_limit_{};
   bool closing_ = false;
 };

@@ -24,10 +24,11 @@ int Backoff::yield(const Waiting& waiting) {
   }
   const Deadline before = steady_clock::now();
   sched_yield();
-  // A late return from a yield has two causes. Two ranks share this core while another is free: a sleeper wakes on the free
-  // core. Or, oversubscribed, the core went to a rank that computes (ranks that only answer return within microseconds). Each
-  // yield to that rank gives away a time slice, while a woken sleeper is scheduled before it.
-  const bool late = steady_clock::now() - before > (policy.oversubscribed ? taken_by_computation : taken_by_another_rank);
+  // A late return from a yield has two causes. Two ranks share this core while another is free: a sleeper wakes on the
+  // free core. Or, oversubscribed, the core went to a rank that computes (ranks that only answer return within
+  // microseconds). Each yield to that rank gives away a time slice, while a woken sleeper is scheduled before it.
+  const bool late =
+      steady_clock::now() - before > (policy.oversubscribed ? taken_by_computation : taken_by_another_rank);
   return late ? policy.yields : 1;
 }
 

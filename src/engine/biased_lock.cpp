@@ -31,18 +31,19 @@ BiasedLock::BiasedLock() noexcept {
 bool BiasedLock::take_bias() noexcept {
   std::uintptr_t first = nobody;
   // relaxed: only the thread that is stored here acts on it; the others revoke
-  return owner_.load(std::memory_order_relaxed) == nobody && owner_.compare_exchange_strong(first, this_thread(), std::memory_order_relaxed);
+  return owner_.load(std::memory_order_relaxed) == nobody &&
+         owner_.compare_exchange_strong(first, this_thread(), std::memory_order_relaxed);
 }
 
 /// Another thread has revoked it.
 void BiasedLock::give_up_bias() noexcept {
-  inside_.store(false, std::memory_order_release);          // pairs with the acquire load in revoke()
-  owner_.store(nobody_ever, std::memory_order_relaxed);     // relaxed: for this thread's own later look
+  inside_.store(false, std::memory_order_release);       // pairs with the acquire load in revoke()
+  owner_.store(nobody_ever, std::memory_order_relaxed);  // relaxed: for this thread's own later look
 }
 
 void BiasedLock::lock_shared() noexcept {
-  // relaxed: the second load is of the calling thread's own id, which only it stores. The first pairs with the release store in
-  // revoke(): the owner has left.
+  // relaxed: the second load is of the calling thread's own id, which only it stores. The first pairs with the release
+  // store in revoke(): the owner has left.
   if (!revoked_.load(std::memory_order_acquire) && owner_.load(std::memory_order_relaxed) != this_thread()) {
     if (take_bias()) return lock();
     revoke();
@@ -59,10 +60,10 @@ void BiasedLock::lock_shared() noexcept {
     if (spins < 100) {
       pause();
     } else {
-      sched_yield();   // the owner may be in a long copy, or need this core
+      sched_yield();  // the owner may be in a long copy, or need this core
     }
   }
-  revoked_.store(true, std::memory_order_release);   // pairs with the acquire load in lock_shared()
+  revoked_.store(true, std::memory_order_release);  // pairs with the acquire load in lock_shared()
 }
 
 }  // namespace medley::core

@@ -28,8 +28,8 @@ class ContextState;
 class Engine;
 class Operation;
 
-/// One backend on one comm, with the engine's state for it. A host backend has a second lane for CUDA memory, which stages; its
-/// messages and collectives match separately from those on host memory.
+/// One backend on one comm, with the engine's state for it. A host backend has a second lane for CUDA memory, which
+/// stages; its messages and collectives match separately from those on host memory.
 struct LaneState {
   LaneState() = default;
   LaneState(const LaneState&) = delete;
@@ -37,26 +37,30 @@ struct LaneState {
 
   Backend* backend = nullptr;
   CommState* comm = nullptr;
-  std::string name;                       ///< the backend's name
-  std::uint8_t note = 0;                  ///< the backend's number in records
-  int place = 0;                          ///< index among the comm's lanes
+  std::string name;       ///< the backend's name
+  std::uint8_t note = 0;  ///< the backend's number in records
+  int place = 0;          ///< index among the comm's lanes
   std::unique_ptr<Lane> lane;
-  /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called without a vtable.
+  /// The lane itself, or the one it stages for. All but start() and abort() behave the same there and are called
+  /// without a vtable.
   algorithms::FilledLane* filled = nullptr;
-  ValueExchange value_exchange{};                    ///< what decides routes and is not equal on all ranks; destroyed before the lane
-  bool host = true, cuda = false;         ///< the memory kinds it handles
+  /// What decides routes and is not equal on all ranks; destroyed before the lane
+  ValueExchange value_exchange{};
+  bool host = true, cuda = false;  ///< the memory kinds it handles
   bool staged = false;
   bool in_streams = false;
-  bool launches_in_phases = false;        ///< on CUDA memory, not stream-ordered: the host launches one phase of a collective after the other
-  bool connects_lazily = false;           ///< Trait::connects_lazily
-  bool inside_host = false;               ///< Trait::inside_host: its small messages are copies in memory
-  bool slow_reductions = false;           ///< Trait::slow_reductions
-  bool default_for_host = false, default_for_cuda = false;   ///< the default where neither a rule nor the table decides
-  const algorithms::HostLane* host_lane = nullptr;   ///< if set, it carries only messages between the ranks of this host (part of `lane`)
-  bool broken = false;                    ///< its progress() threw: it is not called again
-  std::deque<Operation*> collectives{};   ///< in lane order, not complete; owned by the scheduler
-  MessageOrder messages{};                ///< messages that wait to be started; owned by the scheduler
-  int active = 0;                         ///< started and not complete
+  /// On CUDA memory, not stream-ordered: the host launches one phase of a collective after the other
+  bool launches_in_phases = false;
+  bool connects_lazily = false;  ///< Trait::connects_lazily
+  bool inside_host = false;      ///< Trait::inside_host: its small messages are copies in memory
+  bool slow_reductions = false;  ///< Trait::slow_reductions
+  bool default_for_host = false, default_for_cuda = false;  ///< the default where neither a rule nor the table decides
+  /// If set, it carries only messages between the ranks of this host (part of `lane`)
+  const algorithms::HostLane* host_lane = nullptr;
+  bool broken = false;                   ///< its progress() threw: it is not called again
+  std::deque<Operation*> collectives{};  ///< in lane order, not complete; owned by the scheduler
+  MessageOrder messages{};               ///< messages that wait to be started; owned by the scheduler
+  int active = 0;                        ///< started and not complete
   EventCount* event_count = nullptr;
   Route named{this, {}, RouteReason::named};
 
@@ -66,7 +70,9 @@ struct LaneState {
   /// Whether its collectives have a place in the device's order of launches.
   bool ordered_on_device() const { return in_streams || launches_in_phases; }
   /// A barrier touches no memory, so every lane has it; only some can order it behind a stream.
-  bool moves(Op op, Memory memory) const { return has(memory) || (op == Op::barrier && memory == Memory::host && !host_lane); }
+  bool moves(Op op, Memory memory) const {
+    return has(memory) || (op == Op::barrier && memory == Memory::host && !host_lane);
+  }
 };
 
 /// Lanes, counters and failure are guarded by the engine's lock.
@@ -75,29 +81,32 @@ class CommState {
   std::string name;
   int rank = 0;
   int size = 1;
-  int device = 0;                                  ///< the CUDA device of this rank
-  std::string why_no_cuda;                         ///< why CUDA memory is not staged here; empty if it is
+  int device = 0;           ///< the CUDA device of this rank
+  std::string why_no_cuda;  ///< why CUDA memory is not staged here; empty if it is
   std::vector<int> world_ranks;
   std::chrono::nanoseconds deadline{};
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
-  std::vector<std::unique_ptr<LaneState>> lanes;   ///< in order of preference
+  std::vector<std::unique_ptr<LaneState>> lanes;  ///< in order of preference
   /// Backends of the context that cannot serve these ranks, and why.
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
-  LaneState* last_named = nullptr;                 ///< the lane of the last message whose call named a backend
-  bool short_messages = true;                      ///< whether to try Engine::send_now() and receive(): the last message went inside a host
-  bool exact = false;                              ///< every receive has the size of its message (CommOptions::exact)
-  LaneState* intra_host_lane = nullptr;            ///< with exact sizes on several hosts: the lane of messages inside this host
-  std::shared_ptr<MessageSizes> message_sizes;     ///< with exact sizes, where messages take several lanes
-  std::unique_ptr<SizeAgreement> sizes;            ///< of v-collectives, where sizes decide routes
-  std::unique_ptr<OnlineRoutes> online;            ///< where routes are measured in the running job
-  bool agrees_on_routes = false;                   ///< it has one of the two
-  /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A reference each.
+  LaneState* last_named = nullptr;  ///< the lane of the last message whose call named a backend
+  /// Whether to try Engine::send_now() and receive(): the last message went inside a host
+  bool short_messages = true;
+  bool exact = false;  ///< every receive has the size of its message (CommOptions::exact)
+  /// With exact sizes on several hosts: the lane of messages inside this host
+  LaneState* intra_host_lane = nullptr;
+  std::shared_ptr<MessageSizes> message_sizes;  ///< with exact sizes, where messages take several lanes
+  std::unique_ptr<SizeAgreement> sizes;         ///< of v-collectives, where sizes decide routes
+  std::unique_ptr<OnlineRoutes> online;         ///< where routes are measured in the running job
+  bool agrees_on_routes = false;                ///< it has one of the two
+  /// Collectives without a lane order yet, in order of issue: those with an open route, and those behind them. A
+  /// reference each.
   std::deque<Operation*> awaiting_lane_order;
-  std::uint32_t note = 0;                          ///< its number in records
-  std::shared_ptr<CommStatus> status;              ///< what other ranks may query; null while the comm is being made
-  std::uint64_t collectives = 0;                   ///< issued so far
+  std::uint32_t note = 0;              ///< its number in records
+  std::shared_ptr<CommStatus> status;  ///< what other ranks may query; null while the comm is being made
+  std::uint64_t collectives = 0;       ///< issued so far
   std::uint64_t messages = 0;
 
   /// The sequence number of the next collective or message.
@@ -108,20 +117,20 @@ class CommState {
     return number;
   }
 
-  std::unique_ptr<fuse::Collector> collector;      ///< while a fuse scope is open
-  std::unique_ptr<AutoFuse> auto_fuse;             ///< where async collectives are fused without being asked to
-  fuse::Limits fuse_limits;                        ///< the same on all ranks
+  std::unique_ptr<fuse::Collector> collector;  ///< while a fuse scope is open
+  std::unique_ptr<AutoFuse> auto_fuse;         ///< where async collectives are fused without being asked to
+  fuse::Limits fuse_limits;                    ///< the same on all ranks
   /// Whether tensors of this size share messages with others; the same on all ranks.
   bool fuses(const Call& call, std::string_view backend) const {
     return fuse::larger_side(call, rank, size) <= fuse_limits.of(call.memory, backend);
   }
 
-  std::uint64_t children = 0;                      ///< comms made from this one
-  bool checked = false;                            ///< the consistency checker compares collectives before they start
-  Deadline last_check{};                           ///< when its lanes were last asked for lost ranks and aborts
-  Deadline lost_since{};                           ///< since when a member is known to be lost
-  std::optional<Error> failure;                    ///< why the comm no longer works
-  bool aborting = false;                           ///< its lanes have not finished their abort
+  std::uint64_t children = 0;    ///< comms made from this one
+  bool checked = false;          ///< the consistency checker compares collectives before they start
+  Deadline last_check{};         ///< when its lanes were last asked for lost ranks and aborts
+  Deadline lost_since{};         ///< since when a member is known to be lost
+  std::optional<Error> failure;  ///< why the comm no longer works
+  bool aborting = false;         ///< its lanes have not finished their abort
 };
 
 }  // namespace medley::core

@@ -1,7 +1,7 @@
 // What the control thread hands to the engine's threads: lost ranks, failures announced by other ranks, verdicts of the
 // consistency checker. The control thread only posts; the next thread that enters the engine handles it
-// (Engine::handle_events), within 20 ms if a thread waits there. Otherwise it is handled when a thread next calls in, before
-// anything is issued.
+// (Engine::handle_events), within 20 ms if a thread waits there. Otherwise it is handled when a thread next calls in,
+// before anything is issued.
 #pragma once
 
 #include <atomic>
@@ -39,17 +39,17 @@ class ControlEvents {
   void post(ControlEvent event) {
     const std::lock_guard lock(mutex_);
     events_.push_back(std::move(event));
-    any_.store(true, std::memory_order_release);   // pairs with the acquire in any()
+    any_.store(true, std::memory_order_release);  // pairs with the acquire in any()
   }
-  bool any() const noexcept { return any_.load(std::memory_order_acquire); }   // pairs with the release store in post()
+  bool any() const noexcept { return any_.load(std::memory_order_acquire); }  // pairs with the release store in post()
   std::vector<ControlEvent> take() {
     const std::lock_guard lock(mutex_);
-    any_.store(false, std::memory_order_relaxed);   // relaxed: under the lock, and a later post sets it again
+    any_.store(false, std::memory_order_relaxed);  // relaxed: under the lock, and a later post sets it again
     return std::exchange(events_, {});
   }
 
  private:
-  std::mutex mutex_;   ///< held for no longer than a push or a swap
+  std::mutex mutex_;  ///< held for no longer than a push or a swap
   std::vector<ControlEvent> events_;
   std::atomic<bool> any_{false};
 };

@@ -29,15 +29,16 @@ std::string operation_text(const json& operation, const std::string& comm) {
 std::string line_of(int rank, const json& status, const std::string& comm) {
   if (status.contains("gone")) return fmt::format("rank {} {}", rank, status.value("gone", ""));
   if (status.contains("unknown")) return fmt::format("rank {}: does not have this comm (any more)", rank);
-  std::string text = fmt::format("rank {}: completed #{}, issued #{}", rank, status.value("completed", 0),
-                                 status.value("issued", 0));
+  std::string text =
+      fmt::format("rank {}: completed #{}, issued #{}", rank, status.value("completed", 0), status.value("issued", 0));
   for (const char* where : {"pending", "elsewhere"}) {
     for (const json& operation : status.value(where, json::array())) text += "; " + operation_text(operation, comm);
   }
   const bool idle = status.value("pending", json::array()).empty() && status.value("elsewhere", json::array()).empty();
   if (idle) text += "; in no operation";
   if (!idle && status.contains("unpolled_s")) {
-    text += fmt::format("; has not polled for {:.1f} s: inside a library call, or away from Medley", status["unpolled_s"].get<double>());
+    text += fmt::format("; has not polled for {:.1f} s: inside a library call, or away from Medley",
+                        status["unpolled_s"].get<double>());
   }
   return text;
 }
@@ -71,9 +72,11 @@ std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers, 
     }
   }
   std::string text;
-  if (kinds.size() > 1) text += fmt::format("\n  The ranks called different things as #{}: {}.", sequence, fmt::join(kinds, ", "));
+  if (kinds.size() > 1)
+    text += fmt::format("\n  The ranks called different things as #{}: {}.", sequence, fmt::join(kinds, ", "));
   if (!missing.empty()) {
-    text += fmt::format("\n  {} ha{} not called #{} of this comm", ranks_text(missing), missing.size() == 1 ? "s" : "ve", sequence);
+    text += fmt::format("\n  {} ha{} not called #{} of this comm", ranks_text(missing),
+                        missing.size() == 1 ? "s" : "ve", sequence);
     // A missing rank that waits on another comm for a rank that waits here closes a cycle.
     std::vector<std::string> elsewhere;
     bool cycle = false;
@@ -81,13 +84,15 @@ std::string verdict(std::uint64_t sequence, const std::map<int, json>& answers, 
       for (const json& operation : answers.at(rank).value("elsewhere", json::array())) {
         elsewhere.push_back(fmt::format("rank {} waits in {} #{} on comm {}", rank, operation.value("op", "?"),
                                         operation.value("sequence", 0), operation.value("comm", "?")));
-        for (int awaited : operation.value("awaits_world", std::vector<int>{})) cycle = cycle || inside.contains(awaited);
+        for (int awaited : operation.value("awaits_world", std::vector<int>{}))
+          cycle = cycle || inside.contains(awaited);
       }
     }
     text += elsewhere.empty() ? "." : fmt::format(": {}.", fmt::join(elsewhere, "; "));
     if (cycle) {
-      text += "\n  This is a cycle: the comms wait for each other; issue their operations in one order on all ranks, or "
-              "issue them async and wait for all.";
+      text +=
+          "\n  This is a cycle: the comms wait for each other; issue their operations in one order on all ranks, or "
+          "issue them async and wait for all.";
     }
   }
   return text;
@@ -107,7 +112,8 @@ Diagnosis diagnose(const std::string& comm, int size, std::uint64_t sequence, co
     }
   }
   if (!silent.empty()) {
-    text += fmt::format("\n  {} do{} not answer: stopped, or cut off.", ranks_text(silent), silent.size() == 1 ? "es" : "");
+    text +=
+        fmt::format("\n  {} do{} not answer: stopped, or cut off.", ranks_text(silent), silent.size() == 1 ? "es" : "");
   }
   std::vector<int> at_fault = missing_from(sequence, answers);
   text += verdict(sequence, answers, at_fault);

@@ -14,10 +14,11 @@
 namespace medley::core {
 namespace {
 
-// How often a blocking call polls before it becomes a pending operation; a peer in the same call answers well within this.
-// Oversubscribed, polling only keeps the peer from running.
+// How often a blocking call polls before it becomes a pending operation; a peer in the same call answers well within
+// this. Oversubscribed, polling only keeps the peer from running.
 constexpr int inline_polls = 200;
-// The first polls go without a pause, which takes 20 ns or more: a peer that called at the same time answers within 100.
+// The first polls go without a pause, which takes 20 ns or more: a peer that called at the same time answers within
+// 100.
 constexpr int eager_polls = 32;
 
 /// Copies what the call points to into the operation.
@@ -39,8 +40,8 @@ void copy_lists(Operation& operation, int ranks) {
   }
 }
 
-/// Whether a blocking call may use the caller's own lists, which last until the call returns. A call with a time limit may
-/// return before completion, and a library that cannot cancel (MPI) may still read the lists.
+/// Whether a blocking call may use the caller's own lists, which last until the call returns. A call with a time limit
+/// may return before completion, and a library that cannot cancel (MPI) may still read the lists.
 bool may_borrow(const Call& call, const Options& options) {
   return options.max_wait.count() == 0 && !call.in_counts && !call.out_counts;
 }
@@ -54,7 +55,7 @@ void Engine::throw_forked_child() {
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
   if (call.memory == Memory::host && !is_collective(call.op)) return issue_message(shared, call, options, source);
-  refuse_forked_child();   // before the lock, which the parent may have held
+  refuse_forked_child();  // before the lock, which the parent may have held
   handle_events();
   if (call.memory == Memory::cuda) return issue_on_device(shared, call, options);
   CommState& comm = *shared;
@@ -65,7 +66,8 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
     count(comm, call, options.backend);
     OpenRoute open;
     OnlineTicket ticket;
-    if (comm.agrees_on_routes) [[unlikely]] route = &settle_route(comm, call, options.backend, *route, open, ticket);
+    if (comm.agrees_on_routes) [[unlikely]]
+      route = &settle_route(comm, call, options.backend, *route, open, ticket);
     const Route& chosen = *route;
     if (comm.auto_fuse && collects(comm, call, options)) [[unlikely]] {
       operation = collect_behind(shared, call, options, chosen);
@@ -76,7 +78,7 @@ Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, c
       operation = enlist_behind(shared, call, options, chosen, std::move(open), ticket);
     }
   } catch (...) {
-    if (!options.async) await_abort(comm);   // until then its libraries may write to the caller's memory
+    if (!options.async) await_abort(comm);  // until then its libraries may write to the caller's memory
     throw;
   }
   return options.async ? operation : wait_for_issued(operation, options, source);
@@ -94,21 +96,23 @@ Operation* Engine::wait_for_issued(Operation* operation, const Options& options,
   return nullptr;
 }
 
-/// A blocking call while nothing is pending: nothing can conflict and the lane is free, so there is no bookkeeping unless it takes long.
-/// Null when it is complete.
-Operation* Engine::issue_alone(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, const Route& route, int& source) {
+/// A blocking call while nothing is pending: nothing can conflict and the lane is free, so there is no bookkeeping
+/// unless it takes long. Null when it is complete.
+Operation* Engine::issue_alone(const std::shared_ptr<CommState>& shared, Call& call, const Options& options,
+                               const Route& route, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   Record* record = nullptr;
   OperationRef owner;
-  if (!may_borrow(call, options)) [[unlikely]] owner = make_operation(shared, call, options, lane, ticks());
+  if (!may_borrow(call, options)) [[unlikely]]
+    owner = make_operation(shared, call, options, lane, ticks());
   Transfer* const transfer = owner ? try_inline(comm, owner->call, owner->lists, route, options, source, record)
                                    : try_inline(comm, call, nullptr, route, options, source, record);
   if (!transfer) return nullptr;
   if (!owner) owner = make_operation(shared, call, options, lane, ticks());
   Operation* const operation = enlist(std::move(owner), options);
   operation->record = number_of(record);
-  scheduler_.add(*operation);   // nothing is pending, so nothing blocks it
+  scheduler_.add(*operation);  // nothing is pending, so nothing blocks it
   adopt(*operation, transfer, ticks());
   return operation;
 }
@@ -118,12 +122,12 @@ void Engine::await_check(Operation& operation) {
   if (!operation.comm->checked || !operation.collective() || !hooks_.ask_checker) return;
   operation.awaiting_check = true;
   Scheduler::hold(operation);
-  if (!operation.open_route) hooks_.ask_checker(*operation.comm, operation);   // otherwise once its route is known
+  if (!operation.open_route) hooks_.ask_checker(*operation.comm, operation);  // otherwise once its route is known
 }
 
 Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                              const Route& route, const Options& options, int& source, Record*& recorded) {
-  LaneState& lane = *route.lane;   // on host memory, so never a staging lane
+  LaneState& lane = *route.lane;  // on host memory, so never a staging lane
   Transfer* transfer = nullptr;
   const std::uint64_t begun = ticks();
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
@@ -148,9 +152,10 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     board_.hide_inline();
     if (!recorded) recorded = record(comm, call, route, options, begun);
     note_end(recorded, true);
-    const Error full = with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
+    const Error full =
+        with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
     if (ends_comm(comm, call, error)) fail_locked(comm, full);
-    if (transfer) transfer->abandon(lists);   // after the lane was aborted
+    if (transfer) transfer->abandon(lists);  // after the lane was aborted
     throw full;
   }
   board_.hide_inline();
@@ -176,7 +181,8 @@ OperationRef Engine::make_operation(const std::shared_ptr<CommState>& comm, cons
   return operation;
 }
 
-/// From here on it is pending, and the engine holds a reference. The caller gets another: it may complete as soon as it starts.
+/// From here on it is pending, and the engine holds a reference. The caller gets another: it may complete as soon as it
+/// starts.
 Operation* Engine::enlist(OperationRef made, const Options& options) {
   Operation* const operation = made.get();
   if (operation->fusion) [[unlikely]] {
@@ -226,7 +232,7 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
   OperationRef group(new Operation);
   const Hold hold(*this);
   std::vector<const Route*> routes;
-  for (Call& call : calls) {   // all or none
+  for (Call& call : calls) {  // all or none
     routes.push_back(&admit(*comm, call, options.backend));
     if (call.memory == Memory::cuda) admit_on_device(*comm, call, *routes.back()->lane);
   }
@@ -243,9 +249,10 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
     } catch (...) {
       const int missing = static_cast<int>(calls.size() - group->batch.size());
       group->members -= missing;
-      group->references.fetch_sub(missing, std::memory_order_relaxed);   // relaxed: the caller's is left
+      group->references.fetch_sub(missing, std::memory_order_relaxed);  // relaxed: the caller's is left
       if (group->batch.empty()) throw;
-      // Libraries have the members before it and use the caller's memory: the result waits for them, and ends with this error.
+      // Libraries have the members before it and use the caller's memory: the result waits for them, and ends with this
+      // error.
       group->error = with_context(current_error(), *comm, calls[i], comm->messages, routes[i]->lane->name);
       if (group->members == 0) finish(*group);
       break;

@@ -1,6 +1,6 @@
-// The engine of a context: issues, completes, awaits and fails operations. Its parts: Scheduler (what may start when), Progress
-// (polling), Backoff (how to wait), StatusBoard (what other ranks may query). It has one lock. No thread blocks while holding
-// it, and every library is called under it.
+// The engine of a context: issues, completes, awaits and fails operations. Its parts: Scheduler (what may start when),
+// Progress (polling), Backoff (how to wait), StatusBoard (what other ranks may query). It has one lock. No thread
+// blocks while holding it, and every library is called under it.
 #pragma once
 
 #include <deque>
@@ -22,12 +22,12 @@
 #include "engine/backoff.hpp"
 #include "engine/biased_lock.hpp"
 #include "engine/comm_state.hpp"
+#include "engine/consistency_checker.hpp"
 #include "engine/control_events.hpp"
 #include "engine/diagnosis.hpp"
 #include "engine/operation.hpp"
 #include "engine/progress.hpp"
 #include "engine/progress_thread.hpp"
-#include "engine/consistency_checker.hpp"
 #include "engine/scheduler.hpp"
 #include "engine/status_board.hpp"
 #include "record/recorder.hpp"
@@ -43,7 +43,8 @@ namespace medley::core {
 inline void check_size(const CommState& comm, const Call& call, const Transfer& transfer) {
   if (comm.exact && call.op == Op::recv) throw_if_other_size(comm, call, transfer);
 }
-/// The sender of a complete receive. A lane inside a host counts ranks in its own way, so only any_source asks the transfer.
+/// The sender of a complete receive. A lane inside a host counts ranks in its own way, so only any_source asks the
+/// transfer.
 inline int sender_of(const Call& call, const Transfer& transfer) {
   return call.op == Op::recv && call.root >= 0 ? call.root : transfer.source();
 }
@@ -60,26 +61,31 @@ class Engine final : private Progress::Events {
   Recorder* recorder() { return recorder_.get(); }
   /// The number of a new comm in records.
   std::uint32_t note_comm(const std::string& name, const std::vector<int>& world_ranks);
-  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete; otherwise a reference
-  /// that the caller owns. `source` gets the sender of a completed receive. The route fills in the call's algorithm.
+  /// Issues an operation and, unless it is async, waits for it. Returns null when it is already complete; otherwise a
+  /// reference that the caller owns. `source` gets the sender of a completed receive. The route fills in the call's
+  /// algorithm.
   Operation* issue(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
   /// The same for a send or a receive on host memory, by a shorter way (engine_message.cpp).
   Operation* issue_message(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, int& source);
-  /// A send on host memory without algorithm or codec: true if the message has left, which is its end (engine_send.cpp). False, with
-  /// nothing done: issue it.
+  /// A send on host memory without algorithm or codec: true if the message has left, which is its end
+  /// (engine_send.cpp). False, with nothing done: issue it.
   bool send_now(CommState& comm, const ConstBuffer& buffer, int to, const Options& options);
-  /// An async receive inside a host without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as the result of issue().
-  /// False, with nothing done: issue it.
-  bool receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options, Operation*& pending, int& source);
-  /// Issues several operations as a batch; the result is complete when all are. If one cannot be issued after others were, the result is
-  /// complete when those are, with its error.
+  /// An async receive inside a host without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as
+  /// the result of issue(). False, with nothing done: issue it.
+  bool receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options,
+               Operation*& pending, int& source);
+  /// Issues several operations as a batch; the result is complete when all are. If one cannot be issued after others
+  /// were, the result is complete when those are, with its error.
   Operation* issue_group(const std::shared_ptr<CommState>& comm, std::vector<Call>& calls, const Options& options);
-  /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete when all are.
-  Operation* issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options);
+  /// Issues collectives in order, some of them fused messages (engine_fuse.cpp); all or none. The result is complete
+  /// when all are.
+  Operation* issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed,
+                        const Options& options);
   /// Opens a fuse scope on the comm, or one more inside it; closing the last issues what was collected.
   void open_fuse(const std::shared_ptr<CommState>& comm);
   void close_fuse(const std::shared_ptr<CommState>& comm);
-  /// Adds a call to the comm's open scope and returns the operation of its Work. Throws where it overlaps a collected tensor.
+  /// Adds a call to the comm's open scope and returns the operation of its Work. Throws where it overlaps a collected
+  /// tensor.
   Operation* collect(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options);
   /// Issues what was collected. An error completes the collected operations and is thrown.
   void flush_fused(const std::shared_ptr<CommState>& comm);
@@ -121,16 +127,16 @@ class Engine final : private Progress::Events {
   const StatusBoard& board() const { return board_; }
   /// Check mode: all ranks called the same collective; it may start.
   void allow_start(CommState& comm, std::uint64_t sequence);
-  /// Check mode: enables comparison of the issue order of comms with stream lanes. The second function counts an operation and
-  /// returns what was issued before it; it is called under the lock.
+  /// Check mode: enables comparison of the issue order of comms with stream lanes. The second function counts an
+  /// operation and returns what was issued before it; it is called under the lock.
   void compare_order_of(const CommState& comm);
   IssuedBefore note_issue(const Operation& operation);
   /// Informs the backends, under the lock.
   void rank_lost(int world_rank, const std::vector<Backend*>& backends);
   /// Whether a pending operation of the comm waits for this member.
   bool awaits(const CommState& comm, int member);
-  /// How the engine announces to the other ranks that a comm failed, and asks them what they are doing. The first is called
-  /// under the lock, the second without it.
+  /// How the engine announces to the other ranks that a comm failed, and asks them what they are doing. The first is
+  /// called under the lock, the second without it.
   struct Hooks {
     std::function<void(const CommState& comm, const Error& why)> announce_failure;
     std::function<Diagnosis(const CommState& comm, const Operation& waiting)> diagnose_stall;
@@ -145,18 +151,18 @@ class Engine final : private Progress::Events {
   void close(CommState& comm);
   /// The latest decisions about routes in the running job.
   std::vector<RouteDecision> route_decisions();
-  /// Before the comms of a context are closed: delivers the values that their ranks exchange, which takes no longer than a peer
-  /// takes to poll.
+  /// Before the comms of a context are closed: delivers the values that their ranks exchange, which takes no longer
+  /// than a peer takes to poll.
   void finish_value_exchange();
-  /// The last reference to a comm is gone. Destroys its lanes under the lock: at once, or in a later progress() where the
-  /// calling thread holds the lock or a lane has not delivered everything.
+  /// The last reference to a comm is gone. Destroys its lanes under the lock: at once, or in a later progress() where
+  /// the calling thread holds the lock or a lane has not delivered everything.
   void reclaim(CommState* comm) noexcept;
   /// Destroys all lanes whose destruction was deferred; before their backends are destroyed.
   void reclaim_all() noexcept;
   /// Throws when the comm has failed, or a member is known to be lost. For loops that wait outside the engine.
   void check(CommState& comm);
-  /// Throws in a child forked from the process that made the context. Every entry point calls this before it takes the lock,
-  /// which another thread may have held at the fork.
+  /// Throws in a child forked from the process that made the context. Every entry point calls this before it takes the
+  /// lock, which another thread may have held at the fork.
   void refuse_forked_child() const {
     if (!fork_guard_.here()) [[unlikely]]
       throw_forked_child();
@@ -185,47 +191,55 @@ class Engine final : private Progress::Events {
   void leave_with_completions();
   /// Handles what the control thread has posted. Every entry point calls this before it takes the lock.
   void handle_events() {
-    if (hooks_.events && hooks_.events->any()) [[unlikely]] hooks_.act_on_events();
+    if (hooks_.events && hooks_.events->any()) [[unlikely]]
+      hooks_.act_on_events();
   }
   void show_awaited();
   const Route& admit(CommState& comm, Call& call, std::string_view backend) const;
-  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted, OpenRoute& open,
-                            OnlineTicket& ticket);
+  const Route& settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
+                            OpenRoute& open, OnlineTicket& ticket);
   void note_decisions(CommState& comm);
   const Route& route(CommState& comm, const Call& call, std::string_view backend) const;
   static const Route* route_of_exact(const CommState& comm, const Call& call);
   static void count(CommState& comm, const Call& call, std::string_view backend);
   const Route& admit_message(CommState& comm, Call& call, std::string_view backend) const;
-  /// The route of a message that names no algorithm, where it is known without a look at its size; else null. A named lane was found
-  /// by name and memory, which is host memory here, so the same name leads to it again.
-  [[gnu::always_inline]] const Route* plain_route(const CommState& comm, Op op, DType dtype, std::string_view backend) const {
-    if (comm.failure || !collecting_.empty() || comm.message_sizes) [[unlikely]] return nullptr;
+  /// The route of a message that names no algorithm, where it is known without a look at its size; else null. A named
+  /// lane was found by name and memory, which is host memory here, so the same name leads to it again.
+  [[gnu::always_inline]] const Route* plain_route(const CommState& comm, Op op, DType dtype,
+                                                  std::string_view backend) const {
+    if (comm.failure || !collecting_.empty() || comm.message_sizes) [[unlikely]]
+      return nullptr;
     if (comm.last_named && same_name(comm.last_named->name, backend)) return &comm.last_named->named;
     if (!backend.empty() || comm.exact) return nullptr;
     const Route* const found = comm.routing.of_messages(op, dtype);
     return found && found->algorithm.empty() ? found : nullptr;
   }
   static void count_message(CommState& comm, const Call& call, std::string_view backend);
-  Operation* issue_alone(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, const Route& route, int& source);
+  Operation* issue_alone(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, const Route& route,
+                         int& source);
   Operation* wait_for_issued(Operation* operation, const Options& options, int& source);
   Record* record_message(const CommState& comm, const Call& call, const Route& route, bool async, std::uint64_t issued,
                          std::uint64_t completed);
   Transfer* try_inline(CommState& comm, const Call& call, const std::shared_ptr<std::int64_t[]>& lists,
                        const Route& route, const Options& options, int& source, Record*& recorded);
-  Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
-                           const Access& access, int& source);
-  Operation* poll_started(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options, const Route& route,
-                          const Access& access, Transfer* transfer, std::uint64_t begun, int& source);
-  void adopt_message(Operation& message, const std::shared_ptr<CommState>& shared, const CommState& comm, const Options& options,
-                     const Access& access, LaneState& lane, Transfer* transfer, std::uint64_t begun);
-  void end_at_issue(const CommState& comm, const Call& call, const Options& options, const Route& route, const Access& access, std::uint64_t begun);
-  Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& route,
-                          Transfer* transfer, std::uint64_t begun, const Error& error);
+  Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                           const Route& route, const Access& access, int& source);
+  Operation* poll_started(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options,
+                          const Route& route, const Access& access, Transfer* transfer, std::uint64_t begun,
+                          int& source);
+  void adopt_message(Operation& message, const std::shared_ptr<CommState>& shared, const CommState& comm,
+                     const Options& options, const Access& access, LaneState& lane, Transfer* transfer,
+                     std::uint64_t begun);
+  void end_at_issue(const CommState& comm, const Call& call, const Options& options, const Route& route,
+                    const Access& access, std::uint64_t begun);
+  Operation* fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                          const Route& route, Transfer* transfer, std::uint64_t begun, const Error& error);
   void settle_message(Operation& message);
-  OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, LaneState& lane,
-                              std::uint64_t begun);
+  OperationRef make_operation(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                              LaneState& lane, std::uint64_t begun);
   Deadline deadline_of(std::chrono::nanoseconds duration, std::uint64_t begun) {
-    if (duration == last_deadline_.duration && begun - last_deadline_.begun < last_deadline_.until - last_deadline_.begun) [[likely]]
+    if (duration == last_deadline_.duration &&
+        begun - last_deadline_.begun < last_deadline_.until - last_deadline_.begun) [[likely]]
       return last_deadline_.deadline;
     return new_deadline(duration, begun);
   }
@@ -241,12 +255,13 @@ class Engine final : private Progress::Events {
   static void take_fused_algorithm(Call& call, const LaneState& lane, int ranks);
   const Route& admit_series(CommState& comm, fuse::Composed& series) const;
   using Carried = std::function<void(Operation& carrier, const fuse::Composed& composed)>;
-  void issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
-                      const Carried& carried);
+  void issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed,
+                      const Options& options, const Carried& carried);
   void flush_locked(const std::shared_ptr<CommState>& comm);
   // Automatic fusion (engine_auto_fuse.cpp).
   static bool collects(const CommState& comm, const Call& call, const Options& options);
-  Operation* collect_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options, const Route& chosen);
+  Operation* collect_behind(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
+                            const Route& chosen);
   bool seek_agreement(CommState& comm);
   void take_agreement(Operation& agreement);
   void issue_agreed(CommState& comm, std::size_t count);
@@ -271,7 +286,7 @@ class Engine final : private Progress::Events {
     Record* const ended = record ? recorder_->find(record) : nullptr;
     if (!ended) return;
     ended->completed = moment;
-    write_barrier();   // for readers of a running job, and of a killed one
+    write_barrier();  // for readers of a running job, and of a killed one
     ended->state = RecordState::complete;
   }
   bool routes_need_polls() const;
@@ -292,7 +307,7 @@ class Engine final : private Progress::Events {
   void finish(Operation& operation);
   void finish_with_error(Operation& operation, const Error& error);
   void on_complete(Operation& operation) override {
-    check_size(*operation.comm, operation.call, *operation.transfer);   // throws into on_error()
+    check_size(*operation.comm, operation.call, *operation.transfer);  // throws into on_error()
     operation.started_at_issue ? settle_message(operation) : settle(operation);
   }
   void on_error(Operation& operation, const Error& error) override { finish_with_error(operation, error); }
@@ -331,32 +346,35 @@ class Engine final : private Progress::Events {
   Hooks hooks_;
   StatusBoard board_;
   ForkGuard fork_guard_;
-  PendingList pending_;                    ///< issued and not complete, in order of issue; a reference each
+  PendingList pending_;  ///< issued and not complete, in order of issue; a reference each
   Scheduler scheduler_;
   Progress progress_;
-  std::set<CommState*> open_routes_;       ///< comms with collectives that wait for their lane order
-  std::vector<CommState*> aborting_;       ///< comms whose lanes have not finished their abort
-  std::vector<std::unique_ptr<CommState>> closing_;   ///< comms without references, whose destruction is deferred
-  std::vector<const CommState*> collecting_;   ///< comms with an open fuse scope
-  bool ending_ = false;                    ///< aborting_ or closing_ is not empty; one load for idle_locked()
-  bool some_complete_ = false;             ///< since the lock was taken: releasing it wakes sleepers
-  std::vector<std::function<void()>> due_callbacks_;   ///< callbacks of complete operations, run when the lock is released
-  std::vector<EventCount*> sleepers_;          ///< threads asleep in wait()
-  Deadline last_check_{};                  ///< when the deadlines of all pending operations were checked last
-  std::atomic<int> callers_{0};            ///< threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
-  std::mutex thread_mutex_;                ///< guards starting and stopping the thread
+  std::set<CommState*> open_routes_;                 ///< comms with collectives that wait for their lane order
+  std::vector<CommState*> aborting_;                 ///< comms whose lanes have not finished their abort
+  std::vector<std::unique_ptr<CommState>> closing_;  ///< comms without references, whose destruction is deferred
+  std::vector<const CommState*> collecting_;         ///< comms with an open fuse scope
+  bool ending_ = false;                              ///< aborting_ or closing_ is not empty; one load for idle_locked()
+  bool some_complete_ = false;                       ///< since the lock was taken: releasing it wakes sleepers
+  /// Callbacks of complete operations, run when the lock is released
+  std::vector<std::function<void()>> due_callbacks_;
+  std::vector<EventCount*> sleepers_;  ///< threads asleep in wait()
+  Deadline last_check_{};              ///< when the deadlines of all pending operations were checked last
+  /// Threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
+  std::atomic<int> callers_{0};
+  std::mutex thread_mutex_;  ///< guards starting and stopping the thread
   std::unique_ptr<ProgressThread> thread_;
-  std::shared_ptr<Device> device_;         ///< opened by the first operation on CUDA memory
-  std::atomic<bool> device_used_{false};   ///< its acquire in use_device() pairs with the release there: device_ is set before
+  std::shared_ptr<Device> device_;  ///< opened by the first operation on CUDA memory
+  /// Its acquire in use_device() pairs with the release there: device_ is set before
+  std::atomic<bool> device_used_{false};
   /// The deadline last computed: of operations that may take `duration` and are issued in the same millisecond.
   struct {
     std::chrono::nanoseconds duration{-1};
-    std::uint64_t begun = 0, until = 0;   ///< that millisecond, in ticks
+    std::uint64_t begun = 0, until = 0;  ///< that millisecond, in ticks
     Deadline deadline{};
   } last_deadline_;
-  std::deque<RouteDecision> decisions_;    ///< about routes in the running job, the latest
-  unsigned launches_ = 0;                  ///< number of launches on CUDA memory
-  IssuedBefore order_checked_;                ///< in check mode: collectives issued on each comm that has a stream lane
+  std::deque<RouteDecision> decisions_;  ///< about routes in the running job, the latest
+  unsigned launches_ = 0;                ///< number of launches on CUDA memory
+  IssuedBefore order_checked_;           ///< in check mode: collectives issued on each comm that has a stream lane
   std::atomic<bool> thread_allowed_{true};
 };
 
@@ -367,8 +385,9 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
                    std::string_view backend);
 Error with_context(const Error& error, const Operation& operation);
 
-/// Whether this error in a call makes the comm unusable: a collective that failed on one rank leaves the others in the middle
-/// of it, a lost rank is lost for every operation, and where sizes are exact the other end of a message must learn of a wrong one.
+/// Whether this error in a call makes the comm unusable: a collective that failed on one rank leaves the others in the
+/// middle of it, a lost rank is lost for every operation, and where sizes are exact the other end of a message must
+/// learn of a wrong one.
 bool ends_comm(const CommState& comm, const Call& call, const Error& error);
 /// An error of a lane, with the ranks of its comm.
 Error in_ranks_of_comm(const LaneState& lane, const Error& error);

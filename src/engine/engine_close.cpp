@@ -9,7 +9,7 @@
 namespace medley::core {
 namespace {
 
-constexpr std::chrono::seconds longest_close{1};   // to deliver exchanged sizes, when a context is destroyed
+constexpr std::chrono::seconds longest_close{1};  // to deliver exchanged sizes, when a context is destroyed
 
 }  // namespace
 
@@ -18,8 +18,10 @@ void Engine::close(CommState& comm) {
   {
     const Hold hold(*this);
     if (comm.lanes.empty()) return;
-    const bool pending = std::any_of(pending_.begin(), pending_.end(), [&](const Operation& operation) { return operation.comm.get() == &comm; });
-    if (pending) fail_locked(comm, Error(ErrorKind::aborted, "its context was destroyed before the operation was complete"));
+    const bool pending = std::any_of(pending_.begin(), pending_.end(),
+                                     [&](const Operation& operation) { return operation.comm.get() == &comm; });
+    if (pending)
+      fail_locked(comm, Error(ErrorKind::aborted, "its context was destroyed before the operation was complete"));
     comm.failure = Error(ErrorKind::invalid, "its context no longer exists", {});
   }
   const Deadline limit = std::chrono::steady_clock::now() + longest_close;
@@ -30,7 +32,7 @@ void Engine::close(CommState& comm) {
 
 void Engine::reclaim(CommState* comm) noexcept {
   std::unique_ptr<CommState> gone(comm);
-  if (!fork_guard_.here()) return static_cast<void>(gone.release());   // the libraries belong to the parent
+  if (!fork_guard_.here()) return static_cast<void>(gone.release());  // the libraries belong to the parent
   const bool locked_here = mutex_.held_here();
   std::unique_lock lock(mutex_, std::defer_lock);
   if (!locked_here) lock.lock();
@@ -59,11 +61,12 @@ void Engine::reclaim_closed(bool hurry) noexcept {
   }
 }
 
-/// Whether its lanes have delivered everything to their peers, so that destroying them does not wait. Each lane bounds the time
-/// of its abort and its close. Sizes that peers have not received are dropped only when `hurry` is set.
+/// Whether its lanes have delivered everything to their peers, so that destroying them does not wait. Each lane bounds
+/// the time of its abort and its close. Sizes that peers have not received are dropped only when `hurry` is set.
 bool Engine::may_destroy_lanes(CommState& comm, bool hurry) noexcept {
   bool ready = !comm.aborting;
-  for (auto& lane : comm.lanes) ready = (hurry || lane->value_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
+  for (auto& lane : comm.lanes)
+    ready = (hurry || lane->value_exchange.empty()) && (!lane->lane || lane->lane->poll_close()) && ready;
   return ready;
 }
 

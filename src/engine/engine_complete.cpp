@@ -24,10 +24,13 @@ void nap() {
 
 Transfer* Engine::start_transfer(Operation& operation) {
   Lane& lane = *operation.lane->lane;
-  if (!operation.fusion || operation.call.list) [[likely]] return lane.start(operation.call);
+  if (!operation.fusion || operation.call.list) [[likely]]
+    return lane.start(operation.call);
   const CommState& comm = *operation.comm;
-  if (!operation.fusion->is_series()) return fuse::start_packed(lane, operation.call, operation.fusion, comm.rank, comm.size);
-  return fuse::start_series(lane, operation.call, operation.fusion, comm.size, Scheduler::most_started(*operation.lane));
+  if (!operation.fusion->is_series())
+    return fuse::start_packed(lane, operation.call, operation.fusion, comm.rank, comm.size);
+  return fuse::start_series(lane, operation.call, operation.fusion, comm.size,
+                            Scheduler::most_started(*operation.lane));
 }
 
 void Engine::start(Operation& operation) {
@@ -35,7 +38,8 @@ void Engine::start(Operation& operation) {
   Transfer* transfer = nullptr;
   const std::vector<Transfer*> before = running_before(operation);
   operation.dependencies.transfers = before;
-  if (operation.online.is_timed()) [[unlikely]] operation.timed_from = ticks();
+  if (operation.online.is_timed()) [[unlikely]]
+    operation.timed_from = ticks();
   try {
     transfer = start_transfer(operation);
   } catch (...) {
@@ -43,7 +47,7 @@ void Engine::start(Operation& operation) {
     return finish_with_error(operation, current_error());
   }
   operation.dependencies.transfers = {};
-  if (!transfer) return settle(operation);   // complete at once
+  if (!transfer) return settle(operation);  // complete at once
   adopt(operation, transfer, ticks());
 }
 
@@ -59,7 +63,8 @@ void Engine::allow_start(CommState& comm, std::uint64_t sequence) {
 void Engine::adopt(Operation& operation, Transfer* transfer, std::uint64_t started) {
   operation.transfer = transfer;
   note_start(operation.record, started);
-  operation.state.store(Operation::State::active, std::memory_order_relaxed);   // relaxed: read under the lock; only `complete` is not
+  // Relaxed: read under the lock; only `complete` is not
+  operation.state.store(Operation::State::active, std::memory_order_relaxed);
   board_.show(operation);
   ++operation.lane->active;
   progress_.add(operation);
@@ -85,9 +90,9 @@ void Engine::settle(Operation& operation) {
   operation.open_route.reset();
   operation.launched = true;
   if (operation.dependencies.ready) device_->release_event(std::exchange(operation.dependencies.ready, nullptr));
-  const OperationRef held(&operation);   // the engine's reference
+  const OperationRef held(&operation);  // the engine's reference
   pending_.erase(operation);
-  if (std::exchange(operation.awaiting_check, false)) operation.release();   // nobody else will release that reference
+  if (std::exchange(operation.awaiting_check, false)) operation.release();  // nobody else will release that reference
   complete(operation);
 }
 
@@ -101,7 +106,7 @@ void Engine::finish(Operation& operation) {
   }
   board_.hide(operation);
   some_complete_ = true;
-  operation.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()
+  operation.state.store(Operation::State::complete, std::memory_order_release);  // pairs with Operation::complete()
 }
 
 void Engine::leave_with_completions() {
@@ -128,8 +133,10 @@ void Engine::complete(Operation& operation) {
   }
   finish(operation);
   scheduler_.finished(operation);
-  if (!operation.tensors.empty()) [[unlikely]] finish_tensors(operation);
-  if (operation.comm->auto_fuse && operation.comm->auto_fuse->agreement == &operation) [[unlikely]] take_agreement(operation);
+  if (!operation.tensors.empty()) [[unlikely]]
+    finish_tensors(operation);
+  if (operation.comm->auto_fuse && operation.comm->auto_fuse->agreement == &operation) [[unlikely]]
+    take_agreement(operation);
   if (Operation* group = std::exchange(operation.group, nullptr)) {
     if (operation.error && !group->error) group->error = operation.error;
     if (operation.source >= 0) group->source = operation.source.load();
@@ -141,8 +148,10 @@ void Engine::complete(Operation& operation) {
 void Engine::finish_with_error(Operation& operation, const Error& error) {
   const Error full = with_context(operation.lane ? in_ranks_of_comm(*operation.lane, error) : error, operation);
   // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
-  if (ends_comm(*operation.comm, operation.call, error) && !operation.comm->failure) return fail_locked(*operation.comm, full);
-  if (operation.comm->aborting && operation.transfer) return;   // its comm failed meanwhile: it completes with the abort
+  if (ends_comm(*operation.comm, operation.call, error) && !operation.comm->failure)
+    return fail_locked(*operation.comm, full);
+  // Its comm failed meanwhile: it completes with the abort
+  if (operation.comm->aborting && operation.transfer) return;
   if (!operation.error) {
     operation.error = full;
     scheduler_.withdraw({&operation}, pending_);

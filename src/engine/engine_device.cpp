@@ -1,5 +1,5 @@
-// Operations on CUDA memory: when they may touch it, what waits in streams instead of on the host, and how the user's stream
-// waits for them.
+// Operations on CUDA memory: when they may touch it, what waits in streams instead of on the host, and how the user's
+// stream waits for them.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -14,8 +14,8 @@
 namespace medley::core {
 namespace {
 
-// Launches that no host thread waits for are checked once per this many: querying an event takes 0.3 to 0.8 µs (H200), and one
-// answer completes all earlier ones in its stream.
+// Launches that no host thread waits for are checked once per this many: querying an event takes 0.3 to 0.8 µs (H200),
+// and one answer completes all earlier ones in its stream.
 constexpr unsigned look_after = 32;
 
 }  // namespace
@@ -24,7 +24,7 @@ constexpr unsigned look_after = 32;
 void Engine::use_device(const CommState& comm) {
   if (device_used_.load(std::memory_order_acquire)) return;
   const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->cuda; });
-  if (!any) return;   // admit() reports why
+  if (!any) return;  // admit() reports why
   {
     const std::lock_guard opening(thread_mutex_);
     if (device_) return;
@@ -47,13 +47,16 @@ void Engine::admit_on_device(const CommState& comm, Call& call, const LaneState&
   }
   call.captured = device_->capturing(call.stream);
   if (!call.captured) return;
-  if (route::is_made_of_two(lane.name)) refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
+  if (route::is_made_of_two(lane.name))
+    refuse("a graph cannot capture a route over two libraries; use nccl, or stop the capture");
   if (!lane.in_streams) {
     refuse("CUDA memory is staged by the host, which a graph cannot capture; use nccl, or stop the capture");
   }
-  if (compress::is_compressed(call.algorithm)) refuse("a graph cannot capture a compressed collective; stop the capture, or give .compress = \"none\"");
+  if (compress::is_compressed(call.algorithm))
+    refuse("a graph cannot capture a compressed collective; stop the capture, or give .compress = \"none\"");
   progress_locked();
-  if (std::any_of(pending_.begin(), pending_.end(), [](const Operation& operation) { return operation.lane->ordered_on_device(); })) {
+  if (std::any_of(pending_.begin(), pending_.end(),
+                  [](const Operation& operation) { return operation.lane->ordered_on_device(); })) {
     refuse("operations issued before the capture are not complete; wait for them on the host first (Work::wait_host)");
   }
 }
@@ -65,9 +68,9 @@ Operation* Engine::issue_on_device(const std::shared_ptr<CommState>& shared, Cal
   bool ordered = false;
   {
     const Hold hold(*this);
-    if (++launches_ % look_after == 0) progress_locked();   // before the call is counted: it may fail the comm
+    if (++launches_ % look_after == 0) progress_locked();  // before the call is counted: it may fail the comm
     const Route* route = &admit(comm, call, options.backend);
-    admit_on_device(comm, call, *route->lane);   // where the route is open, all its candidates stage alike
+    admit_on_device(comm, call, *route->lane);  // where the route is open, all its candidates stage alike
     count(comm, call, options.backend);
     OpenRoute open;
     OnlineTicket ticket;
@@ -95,7 +98,8 @@ void Engine::look_for_launch(Operation& operation) {
   operation.launched = operation.transfer->launched();
   if (!operation.launched) return;
   // A stream waits for the event as it was recorded, so the event may be recorded again.
-  if (operation.lane->in_streams && operation.dependencies.ready) device_->release_event(std::exchange(operation.dependencies.ready, nullptr));
+  if (operation.lane->in_streams && operation.dependencies.ready)
+    device_->release_event(std::exchange(operation.dependencies.ready, nullptr));
   scheduler_.launched(operation);
 }
 
@@ -105,7 +109,8 @@ bool Engine::order_stream_behind(Operation& operation, void* stream) {
   return order_stream_behind_locked(operation, stream);
 }
 
-/// True once the stream waits for the operation and the host may wait for the stream, or it is complete without an error.
+/// True once the stream waits for the operation and the host may wait for the stream, or it is complete without an
+/// error.
 bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
   if (!operation.complete() && scheduler_.streams().others_need_host(operation)) return false;
   const auto ordered = [stream](Operation& one) {
@@ -116,14 +121,17 @@ bool Engine::order_stream_behind_locked(Operation& operation, void* stream) {
     return true;
   };
   if (operation.lane) return ordered(operation);
-  if (operation.error) return false;   // error of a complete member; the others are awaited, then it is thrown
-  return std::all_of(operation.batch.begin(), operation.batch.end(), [&](Operation* member) { return ordered(*member); });
+  if (operation.error) return false;  // error of a complete member; the others are awaited, then it is thrown
+  return std::all_of(operation.batch.begin(), operation.batch.end(),
+                     [&](Operation* member) { return ordered(*member); });
 }
 
-/// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it, here or on the peers.
+/// An operation that a stream waits for counts as complete for its caller; destroying a context must not cancel it,
+/// here or on the peers.
 void Engine::finish_in_streams(const CommState& comm) {
   const auto unfinished = [&comm](const Operation& operation) {
-    return operation.comm.get() == &comm && operation.stream_waits && std::chrono::steady_clock::now() < operation.deadline;
+    return operation.comm.get() == &comm && operation.stream_waits &&
+           std::chrono::steady_clock::now() < operation.deadline;
   };
   for (bool left = device_used_; left; sched_yield()) {
     const Hold hold(*this);
@@ -133,7 +141,8 @@ void Engine::finish_in_streams(const CommState& comm) {
 }
 
 void Engine::compare_order_of(const CommState& comm) {
-  const bool any = std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->ordered_on_device(); });
+  const bool any =
+      std::any_of(comm.lanes.begin(), comm.lanes.end(), [](const auto& lane) { return lane->ordered_on_device(); });
   const std::lock_guard lock(mutex_);
   if (comm.checked && any) order_checked_.emplace(comm.name, 0);
 }

@@ -13,7 +13,7 @@ namespace medley::core {
 Error with_context(const Error& error, const CommState& comm, const Call& call, std::uint64_t sequence,
                    std::string_view backend) {
   ErrorContext context = error.context();
-  if (context.op) return error;   // it already says where it happened
+  if (context.op) return error;  // it already says where it happened
   context.op = call.op;
   context.comm = comm.name;
   context.sequence = sequence;
@@ -29,7 +29,8 @@ Error with_context(const Error& error, const Operation& operation) {
 }
 
 bool ends_comm(const CommState& comm, const Call& call, const Error& error) {
-  return is_collective(call.op) || error.kind() == ErrorKind::rank_lost || (comm.exact && error.kind() == ErrorKind::mismatch);
+  return is_collective(call.op) || error.kind() == ErrorKind::rank_lost ||
+         (comm.exact && error.kind() == ErrorKind::mismatch);
 }
 
 Error in_ranks_of_comm(const LaneState& lane, const Error& error) {
@@ -41,17 +42,22 @@ void throw_if_other_size(const CommState& comm, const Call& call, const Transfer
   const std::int64_t posted = call.out_count * static_cast<std::int64_t>(size_of(call.dtype));
   if (came < 0 || came == posted) return;
   const int sender = sender_of(call, transfer);
-  throw Error(ErrorKind::mismatch,
-              fmt::format("rank {} sent {} bytes with tag {} but rank {} posted a receive of {} bytes; this comm was declared to have "
-                          "messages of exact size", sender, came, call.tag, comm.rank, posted),
-              {.ranks = {sender, comm.rank}});
+  throw Error(
+      ErrorKind::mismatch,
+      fmt::format(
+          "rank {} sent {} bytes with tag {} but rank {} posted a receive of {} bytes; this comm was declared to have "
+          "messages of exact size",
+          sender, came, call.tag, comm.rank, posted),
+      {.ranks = {sender, comm.rank}});
 }
 
 void Engine::on_lane_error(LaneState& lane, const Error& error) {
   ErrorContext context = error.context();
   context.comm = lane.comm->name;
   context.backend = lane.name;
-  fail_locked(*lane.comm, Error(error.kind(), fmt::format("{} on comm {} failed: {}", lane.name, lane.comm->name, error.what()), context));
+  fail_locked(
+      *lane.comm,
+      Error(error.kind(), fmt::format("{} on comm {} failed: {}", lane.name, lane.comm->name, error.what()), context));
 }
 
 void Engine::check(CommState& comm) {
@@ -89,8 +95,8 @@ void Engine::fail_from_peer(CommState& comm, const Error& why) {
   fail_locked(comm, why, false);
 }
 
-/// The operations of the comm fail now. They complete only when the lanes have finished their abort: until then a library may
-/// write to their memory.
+/// The operations of the comm fail now. They complete only when the lanes have finished their abort: until then a
+/// library may write to their memory.
 void Engine::fail_locked(CommState& comm, const Error& why, bool announce) {
   if (comm.failure) return;
   if (announce && hooks_.announce_failure) hooks_.announce_failure(comm, why);
@@ -142,7 +148,7 @@ void Engine::end_operations_of(CommState& comm) {
     operation.retain();
     failing.emplace_back(&operation);
   }
-  for (const OperationRef& operation : failing) {   // completing one may complete others
+  for (const OperationRef& operation : failing) {  // completing one may complete others
     if (!operation->complete()) settle(*operation);
   }
   for (Operation* unordered : std::exchange(comm.awaiting_lane_order, {})) unordered->release();

@@ -15,7 +15,8 @@ namespace medley::core {
 namespace {
 
 [[noreturn]] void refuse(const CommState& comm, const Call& call, const std::string& why) {
-  throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(call.op), comm.name, why), {.op = call.op, .comm = comm.name});
+  throw Error(ErrorKind::invalid, fmt::format("{} on comm {}: {}", name(call.op), comm.name, why),
+              {.op = call.op, .comm = comm.name});
 }
 
 template <class Calls, class CallOf>
@@ -27,8 +28,9 @@ bool is_series(const fuse::Composed& one) { return one.fusion && one.fusion->is_
 
 }  // namespace
 
-/// The tensors of a series take the routes that they would take alone, so it becomes one series for each route. Where ranks agree on routes
-/// while the job runs, or the route compresses, each tensor is an operation by itself. All of this is equal on all ranks.
+/// The tensors of a series take the routes that they would take alone, so it becomes one series for each route. Where
+/// ranks agree on routes while the job runs, or the route compresses, each tensor is an operation by itself. All of
+/// this is equal on all ranks.
 std::vector<fuse::Composed> Engine::with_one_route_each(CommState& comm, std::vector<fuse::Composed> composed) const {
   std::vector<fuse::Composed> made;
   for (fuse::Composed& one : composed) {
@@ -44,7 +46,8 @@ std::vector<fuse::Composed> Engine::with_one_route_each(CommState& comm, std::ve
       const Route* const own = &route(comm, alone, one.first->backend);
       const bool apart = comm.agrees_on_routes || compress::is_compressed(own->algorithm);
       if (by_route.empty() || apart || by_route.back().first != own) {
-        const auto same = std::find_if(by_route.begin(), by_route.end(), [&](const auto& group) { return !apart && group.first == own; });
+        const auto same = std::find_if(by_route.begin(), by_route.end(),
+                                       [&](const auto& group) { return !apart && group.first == own; });
         if (same != by_route.end()) {
           same->second.push_back(i);
           continue;
@@ -57,7 +60,8 @@ std::vector<fuse::Composed> Engine::with_one_route_each(CommState& comm, std::ve
       made.push_back(std::move(one));
       continue;
     }
-    for (const auto& [own, of_route] : by_route) made.push_back(fuse::part_of_series(one, of_route, comm.rank, comm.size));
+    for (const auto& [own, of_route] : by_route)
+      made.push_back(fuse::part_of_series(one, of_route, comm.rank, comm.size));
   }
   return made;
 }
@@ -70,23 +74,26 @@ const Route& Engine::admit_series(CommState& comm, fuse::Composed& series) const
   return chosen;
 }
 
-/// A packed message is Medley's own, so its algorithm is Medley's where the library's reductions are slower: Open MPI's take up to twice as long.
+/// A packed message is Medley's own, so its algorithm is Medley's where the library's reductions are slower: Open MPI's
+/// take up to twice as long.
 void Engine::take_fused_algorithm(Call& call, const LaneState& lane, int ranks) {
   if (call.algorithm.empty() && lane.slow_reductions && reduces(call.op) && call.memory == Memory::host) {
     call.algorithm = algorithms::choose(call, ranks).name;
   }
 }
 
-/// Under the lock: issues all or none. `carried` links an operation to its Works; it is called before the operation may start, and
-/// owns the reference that it gets.
-void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options,
-                            const Carried& carried) {
+/// Under the lock: issues all or none. `carried` links an operation to its Works; it is called before the operation may
+/// start, and owns the reference that it gets.
+void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed,
+                            const Options& options, const Carried& carried) {
   std::vector<const Route*> routes;
   routes.reserve(composed.size());
-  if (std::any_of(composed.begin(), composed.end(), is_series)) composed = with_one_route_each(*comm, std::move(composed));
+  if (std::any_of(composed.begin(), composed.end(), is_series))
+    composed = with_one_route_each(*comm, std::move(composed));
   for (fuse::Composed& one : composed) {
-    if (one.fusion && !collecting_.empty()) [[unlikely]] {   // the message itself has no memory to compare
-      for (const FusedTensor& tensor : one.fusion->tensors()) refuse_collected(*comm, fuse::Fusion::call_of(tensor, one.call, comm->size));
+    if (one.fusion && !collecting_.empty()) [[unlikely]] {  // the message itself has no memory to compare
+      for (const FusedTensor& tensor : one.fusion->tensors())
+        refuse_collected(*comm, fuse::Fusion::call_of(tensor, one.call, comm->size));
     }
     routes.push_back(is_series(one) ? &admit_series(*comm, one) : &admit(*comm, one.call, one.first->backend));
     const LaneState& lane = *routes.back()->lane;
@@ -94,7 +101,8 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
     if (one.call.memory == Memory::cuda) admit_on_device(*comm, one.call, lane);
     if (one.fusion && !is_series(one) && lane.lane->takes_lists()) {
       one.call.list = &one.fusion->list();
-      if (lane.in_streams && compress::is_compressed(one.call.algorithm)) one.call.algorithm = {};   // one launch of many tensors, which no kernel encodes
+      // One launch of many tensors, which no kernel encodes
+      if (lane.in_streams && compress::is_compressed(one.call.algorithm)) one.call.algorithm = {};
     }
   }
   const std::uint64_t begun = ticks();
@@ -121,7 +129,8 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
   }
 }
 
-Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed, const Options& options) {
+Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vector<fuse::Composed>& composed,
+                              const Options& options) {
   refuse_forked_child();
   handle_events();
   if (any_on_device(composed, [](const fuse::Composed& one) -> const Call& { return one.call; })) use_device(*comm);
@@ -133,9 +142,9 @@ Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vecto
   const Hold hold(*this);
   group->sequence = comm->collectives + 1;
   issue_composed(comm, composed, options, [&](Operation& operation, const fuse::Composed&) {
-    if (group->members == 0) {   // all were admitted
+    if (group->members == 0) {  // all were admitted
       group->members = static_cast<int>(composed.size());
-      group->references = 1 + group->members;   // the caller's, and one for each member
+      group->references = 1 + group->members;  // the caller's, and one for each member
     }
     operation.group = group.get();
     group->batch.push_back(&operation);
@@ -182,11 +191,13 @@ Operation* Engine::collect(const std::shared_ptr<CommState>& comm, const Call& c
   {
     const Hold hold(*this);
     fuse::Collector& collector = *comm->collector;
-    // Reports what is wrong with it at the call: at the flush, the Works of all collected operations would end with that error.
+    // Reports what is wrong with it at the call: at the flush, the Works of all collected operations would end with
+    // that error.
     Call alone = call;
     static_cast<void>(admit(*comm, alone, options.backend));
     if (call.memory == Memory::cuda && collector.stream.value_or(call.stream) != call.stream) {
-      refuse(*comm, call, "operations on CUDA memory in one fuse scope use one stream; flush the scope before using another");
+      refuse(*comm, call,
+             "operations on CUDA memory in one fuse scope use one stream; flush the scope before using another");
     }
     if (call.memory == Memory::cuda) collector.stream = call.stream;
     handle->comm = comm;
@@ -209,12 +220,14 @@ void Engine::flush_fused(const std::shared_ptr<CommState>& comm) {
   refuse_forked_child();
   handle_events();
   fuse::Collector& collector = *comm->collector;
-  if (any_on_device(collector.members, [](const fuse::Member& one) -> const Call& { return one.call; })) use_device(*comm);
+  if (any_on_device(collector.members, [](const fuse::Member& one) -> const Call& { return one.call; }))
+    use_device(*comm);
   const Hold hold(*this);
   flush_locked(comm);
 }
 
-/// The Works of the members complete with the operations that carry them. If the comm has failed, they complete with its error.
+/// The Works of the members complete with the operations that carry them. If the comm has failed, they complete with
+/// its error.
 void Engine::flush_locked(const std::shared_ptr<CommState>& comm) {
   fuse::Collector& collector = *comm->collector;
   if (collector.members.empty()) return;
@@ -234,13 +247,13 @@ void Engine::flush_locked(const std::shared_ptr<CommState>& comm) {
         handle.batch.push_back(&operation);
         operation.tensors.push_back(&handle);
       }
-      operation.release();   // the handles have it now
+      operation.release();  // the handles have it now
     });
   } catch (...) {
     const Error error = current_error();
     for (std::size_t i = 0; i < handles.size(); ++i) {
       Operation& handle = *handles[i];
-      if (!handle.batch.empty()) continue;   // issued: it ends with the operation that carries it
+      if (!handle.batch.empty()) continue;  // issued: it ends with the operation that carries it
       handle.error = with_context(error, *comm, handle.call, comm->collectives, "");
       finish(handle);
       handle.release();
@@ -249,8 +262,8 @@ void Engine::flush_locked(const std::shared_ptr<CommState>& comm) {
   }
 }
 
-/// Completes the operations of the tensors that a message carried, each with the message's error. Those that automatic fusion
-/// collected are pending operations themselves, which the failure of their comm may have completed already.
+/// Completes the operations of the tensors that a message carried, each with the message's error. Those that automatic
+/// fusion collected are pending operations themselves, which the failure of their comm may have completed already.
 void Engine::finish_tensors(Operation& operation) {
   for (Operation* tensor : std::exchange(operation.tensors, {})) {
     const OperationRef held(tensor);
@@ -264,13 +277,16 @@ void Engine::finish_tensors(Operation& operation) {
   }
 }
 
-/// An operation that touches collected tensors would have to wait for a flush, which only the program can decide: an error is
-/// better than a wait that never ends, or than results in another order.
+/// An operation that touches collected tensors would have to wait for a flush, which only the program can decide: an
+/// error is better than a wait that never ends, or than results in another order.
 void Engine::refuse_collected(const CommState& comm, const Call& call) const {
   for (const CommState* collecting : collecting_) {
     if (!collecting->collector->footprint.conflicts(call)) continue;
-    refuse(comm, call, fmt::format("its memory overlaps a tensor that the open fuse scope of comm {} has collected; flush or end the "
-                                   "scope first", collecting->name));
+    refuse(
+        comm, call,
+        fmt::format("its memory overlaps a tensor that the open fuse scope of comm {} has collected; flush or end the "
+                    "scope first",
+                    collecting->name));
   }
 }
 
@@ -278,7 +294,8 @@ void Engine::refuse_collected(const CommState& comm, const Call& call) const {
 void Engine::refuse_unissued(Operation& operation) {
   const std::lock_guard lock(mutex_);
   if (operation.complete() || !operation.batch.empty()) return;
-  refuse(*operation.comm, operation.call, "it is collected in an open fuse scope and not issued yet; flush or end the scope before waiting for it");
+  refuse(*operation.comm, operation.call,
+         "it is collected in an open fuse scope and not issued yet; flush or end the scope before waiting for it");
 }
 
 }  // namespace medley::core

@@ -1,32 +1,35 @@
-// Sends and receives on host memory that nothing holds. They start at issue; one that is complete at its first poll never becomes
-// pending, and the others get only the bookkeeping that a message needs. docs/guarantees.md, "Messages that are complete when
-// they are issued", says why that is safe and what a message costs.
+// Sends and receives on host memory that nothing holds. They start at issue; one that is complete at its first poll
+// never becomes pending, and the others get only the bookkeeping that a message needs. docs/guarantees.md, "Messages
+// that are complete when they are issued", says why that is safe and what a message costs.
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 
-#include "engine/engine.hpp"
 #include "engine/adopt_message.hpp"
+#include "engine/engine.hpp"
 #include "engine/hazard_index.hpp"
 #include "engine/message_record.hpp"
 
 namespace medley::core {
 
-/// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, and the result is used for another
-/// millisecond; both are added: no deadline fires early, and none of a second or more is noticeably late.
+/// The kernel's coarse clock costs a fifth of the exact one. It lags by a tick at most, 10 ms, and the result is used
+/// for another millisecond; both are added: no deadline fires early, and none of a second or more is noticeably late.
 [[gnu::noinline]] Deadline Engine::new_deadline(std::chrono::nanoseconds duration, std::uint64_t begun) {
   constexpr std::chrono::milliseconds lag(11);
   if (duration < std::chrono::seconds(1)) return deadline_after(duration);
   const Deadline now(std::chrono::nanoseconds(clock_ns(CLOCK_MONOTONIC_COARSE)) + lag);
   const auto millisecond = static_cast<std::uint64_t>(1e6 / ns_per_tick());
-  last_deadline_ = {duration, begun, begun + millisecond, duration > Deadline::max() - now ? Deadline::max() : now + duration};
+  last_deadline_ = {duration, begun, begun + millisecond,
+                    duration > Deadline::max() - now ? Deadline::max() : now + duration};
   return last_deadline_.deadline;
 }
 
-/// admit() for the usual call: it names no algorithm, and its route is known. A named lane was found by name and memory, which is
-/// host memory here, so the same name leads to it again.
-[[gnu::always_inline]] inline const Route& Engine::admit_message(CommState& comm, Call& call, std::string_view backend) const {
+/// admit() for the usual call: it names no algorithm, and its route is known. A named lane was found by name and
+/// memory, which is host memory here, so the same name leads to it again.
+[[gnu::always_inline]] inline const Route& Engine::admit_message(CommState& comm, Call& call,
+                                                                 std::string_view backend) const {
   const bool plain = !comm.failure && collecting_.empty() && call.algorithm.empty() && !call.feedback;
-  if (plain && comm.last_named && same_name(comm.last_named->name, backend)) [[likely]] return comm.last_named->named;
+  if (plain && comm.last_named && same_name(comm.last_named->name, backend)) [[likely]]
+    return comm.last_named->named;
   if (plain && backend.empty() && !comm.exact) {
     const Route* const found = comm.routing.find(call, comm.size);
     if (found && found->algorithm.empty()) return *found;
@@ -37,20 +40,25 @@ namespace medley::core {
 }
 
 [[gnu::always_inline]] inline void Engine::count_message(CommState& comm, const Call& call, std::string_view backend) {
-  if (comm.message_sizes) [[unlikely]] return count(comm, call, backend);
+  if (comm.message_sizes) [[unlikely]]
+    return count(comm, call, backend);
   comm.count(false);
 }
 
-[[gnu::always_inline]] inline Record* Engine::record_message(const CommState& comm, const Call& call, const Route& route, bool async,
-                                                             std::uint64_t issued, std::uint64_t completed) {
-  if (!recorder_) [[unlikely]] return nullptr;
+[[gnu::always_inline]] inline Record* Engine::record_message(const CommState& comm, const Call& call,
+                                                             const Route& route, bool async, std::uint64_t issued,
+                                                             std::uint64_t completed) {
+  if (!recorder_) [[unlikely]]
+    return nullptr;
   const std::uint8_t algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
-  return &write_message_record(*recorder_, comm, {call.op, call.dtype, call.root, call.tag, call.in_count, call.out_count}, route, algorithm, async,
-                               issued, completed);
+  return &write_message_record(*recorder_, comm,
+                               {call.op, call.dtype, call.root, call.tag, call.in_count, call.out_count}, route,
+                               algorithm, async, issued, completed);
 }
 
-Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {
-  refuse_forked_child();   // before the lock, which the parent may have held
+Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call& call, const Options& options,
+                                 int& source) {
+  refuse_forked_child();  // before the lock, which the parent may have held
   handle_events();
   CommState& comm = *shared;
   Operation* message = nullptr;
@@ -67,13 +75,14 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
       message = enlist_behind(shared, call, options, route, {}, {});
     }
   } catch (...) {
-    if (!options.async) await_abort(comm);   // until then its libraries may write to the caller's memory
+    if (!options.async) await_abort(comm);  // until then its libraries may write to the caller's memory
     throw;
   }
   return options.async || !message ? message : wait_for_issued(message, options, source);
 }
 
-[[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared, const Call& call, const Options& options,
+[[gnu::always_inline]] inline Operation* Engine::start_message(const std::shared_ptr<CommState>& shared,
+                                                               const Call& call, const Options& options,
                                                                const Route& route, const Access& access, int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
@@ -99,9 +108,11 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   return pending;
 }
 
-/// The message, an operation of the pool whose `call` is set, is with its library. Null if it is complete at its first poll.
-Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options, const Route& route,
-                                const Access& access, Transfer* transfer, std::uint64_t begun, int& source) {
+/// The message, an operation of the pool whose `call` is set, is with its library. Null if it is complete at its first
+/// poll.
+Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options,
+                                const Route& route, const Access& access, Transfer* transfer, std::uint64_t begun,
+                                int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   const Call& call = message->call;
@@ -125,19 +136,19 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
     return nullptr;
   }
   message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
-  if (!call.algorithm.empty()) [[unlikely]] {   // the caller's string may be gone before it ends
+  if (!call.algorithm.empty()) [[unlikely]] {  // the caller's string may be gone before it ends
     message->algorithm = call.algorithm;
     message->call.algorithm = message->algorithm;
   }
   adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
   waits ? progress_.add_waiting(*message) : progress_.add(*message);
-  if (thread_ && options.async) thread_->nudge();   // a caller that waits makes the progress itself
+  if (thread_ && options.async) thread_->nudge();  // a caller that waits makes the progress itself
   return message;
 }
 
 /// A message that is complete for its caller.
-[[gnu::always_inline]] inline void Engine::end_at_issue(const CommState& comm, const Call& call, const Options& options, const Route& route,
-                                                        const Access& access, std::uint64_t begun) {
+[[gnu::always_inline]] inline void Engine::end_at_issue(const CommState& comm, const Call& call, const Options& options,
+                                                        const Route& route, const Access& access, std::uint64_t begun) {
   LaneState& lane = *route.lane;
   // A copy of a line takes as long as reading the clock: it ends when it begins.
   const bool brief = lane.inside_host && bytes_of(access) <= cache_line_bytes;
@@ -146,8 +157,9 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
 }
 
 /// It becomes a pending operation that ends with the error, as if it had failed later.
-[[gnu::cold]] Operation* Engine::fail_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
-                                              const Route& route, Transfer* transfer, std::uint64_t begun, const Error& error) {
+[[gnu::cold]] Operation* Engine::fail_message(const std::shared_ptr<CommState>& comm, const Call& call,
+                                              const Options& options, const Route& route, Transfer* transfer,
+                                              std::uint64_t begun, const Error& error) {
   board_.hide_inline();
   Record* const recorded = record(*comm, call, route, options, begun);
   Operation* const operation = enlist(make_operation(comm, call, options, *route.lane, begun), options);
@@ -158,14 +170,16 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
   return operation;
 }
 
-/// settle() for a message that was started at issue and ends well: it has no lists, no size to agree on, no device and no checker.
+/// settle() for a message that was started at issue and ends well: it has no lists, no size to agree on, no device and
+/// no checker.
 void Engine::settle_message(Operation& message) {
-  message.source.store(sender_of(message.call, *message.transfer), std::memory_order_relaxed);  // relaxed: as Operation::source says
+  // Relaxed: as Operation::source says
+  message.source.store(sender_of(message.call, *message.transfer), std::memory_order_relaxed);
   progress_.remove(message);
   std::exchange(message.transfer, nullptr)->release();
   --message.lane->active;
   note_message_end(message.record, progress_.moment());
-  const OperationRef held(&message);   // the engine's reference
+  const OperationRef held(&message);  // the engine's reference
   pending_.erase(message);
   if (!message.callbacks.empty()) [[unlikely]] {
     finish(message);
@@ -173,7 +187,7 @@ void Engine::settle_message(Operation& message) {
     board_.hide_message(std::exchange(message.slot, -1));
     some_complete_ = true;
     message.reusable = message.algorithm.empty();
-    message.state.store(Operation::State::complete, std::memory_order_release);   // pairs with Operation::complete()
+    message.state.store(Operation::State::complete, std::memory_order_release);  // pairs with Operation::complete()
   }
   scheduler_.finished_message(message);
 }

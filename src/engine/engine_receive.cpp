@@ -1,5 +1,5 @@
-// Async receives inside a host that nothing holds: the call is filled in where the operation keeps it, and the receive is posted. Whatever is
-// not as usual takes the way of all messages (engine_message.cpp).
+// Async receives inside a host that nothing holds: the call is filled in where the operation keeps it, and the receive
+// is posted. Whatever is not as usual takes the way of all messages (engine_message.cpp).
 #include <medley/sdk/current_error.hpp>
 
 #include "engine/adopt_message.hpp"
@@ -7,9 +7,9 @@
 
 namespace medley::core {
 
-bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buffer, int from, const Options& options, Operation*& pending,
-                     int& source) {
-  refuse_forked_child();   // before the lock, which the parent may have held
+bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buffer, int from, const Options& options,
+                     Operation*& pending, int& source) {
+  refuse_forked_child();  // before the lock, which the parent may have held
   handle_events();
   CommState& comm = *shared;
   const Hold hold(*this);
@@ -21,7 +21,7 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   if (!lane.inside_host || !scheduler_.may_start(access, lane)) return false;
   comm.count(false);
   Operation* const message = OperationPool::take();
-  Call& call = message->call;   // of an earlier message: what those never set is as in a new one
+  Call& call = message->call;  // of an earlier message: what those never set is as in a new one
   call.op = Op::recv;
   call.dtype = buffer.dtype;
   call.deterministic = options.deterministic;
@@ -43,7 +43,7 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
     pending = fail_message(shared, failed, options, *route, nullptr, begun, current_error());
     return true;
   }
-  if (!transfer->poll_when_ready(progress_.ready(), *message)) {   // its message is there
+  if (!transfer->poll_when_ready(progress_.ready(), *message)) {  // its message is there
     pending = poll_started(message, shared, options, *route, access, transfer, begun, source);
     return true;
   }
@@ -51,7 +51,8 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   message->record = recorder_ ? write_message_record(*recorder_, comm, fields, *route, 0, true, begun, 0).index : 0;
   adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
   progress_.add_waiting(*message);
-  if (thread_) [[unlikely]] thread_->nudge();
+  if (thread_) [[unlikely]]
+    thread_->nudge();
   pending = message;
   return true;
 }

@@ -10,7 +10,7 @@
 namespace medley::core {
 namespace {
 
-constexpr std::size_t most_decisions = 256;   // kept for the program; records keep the first ones
+constexpr std::size_t most_decisions = 256;  // kept for the program; records keep the first ones
 
 std::string sizes_text(const RouteDecision& decision) {
   return decision.to_bytes == INT64_MAX ? fmt::format("{} bytes and more", decision.from_bytes)
@@ -50,7 +50,7 @@ Record* Engine::record(const CommState& comm, const Call& call, const Route& rou
   record.backend = route.lane->note;
   record.algorithm = call.algorithm.empty() ? 0 : recorder_->algorithm(call.algorithm);
   record.flags = static_cast<std::uint8_t>((options.async ? record_async : 0) | (completed ? record_inline : 0));
-  write_barrier();   // for readers of a running job, and of a killed one
+  write_barrier();  // for readers of a running job, and of a killed one
   record.state = completed ? RecordState::complete : started ? RecordState::started : RecordState::issued;
   return &record;
 }
@@ -68,19 +68,26 @@ void Engine::note_route(const Operation& operation, const Route& route) noexcept
 void Engine::note_decisions(CommState& comm) {
   for (OnlineDecision& news : comm.online->take_decisions()) {
     const bool changed = news.decision.result != route::TrialOutcome::Result::kept;
-    decisions_.push_back({comm.name, news.op, news.from_bytes, news.to_bytes, news.sequence, changed, std::move(news.from), std::move(news.to),
-                          std::move(news.reason)});
+    decisions_.push_back({comm.name, news.op, news.from_bytes, news.to_bytes, news.sequence, changed,
+                          std::move(news.from), std::move(news.to), std::move(news.reason)});
     if (decisions_.size() > most_decisions) decisions_.pop_front();
     const RouteDecision& decision = decisions_.back();
     if (recorder_ && recorder_->has_room_for_notes()) {
-      const nlohmann::json note{{"comm", comm.name}, {"op", name(news.op)}, {"dtype", route::name(news.dtype)},
-                                {"from_bytes", decision.from_bytes}, {"to_bytes", decision.to_bytes}, {"sequence", decision.sequence},
-                                {"changed", changed}, {"from", decision.from}, {"to", decision.to}, {"reason", decision.reason}};
+      const nlohmann::json note{{"comm", comm.name},
+                                {"op", name(news.op)},
+                                {"dtype", route::name(news.dtype)},
+                                {"from_bytes", decision.from_bytes},
+                                {"to_bytes", decision.to_bytes},
+                                {"sequence", decision.sequence},
+                                {"changed", changed},
+                                {"from", decision.from},
+                                {"to", decision.to},
+                                {"reason", decision.reason}};
       recorder_->note(NoteKind::decision, note.dump());
     }
     if (!changed || comm.rank != 0) continue;
-    fmt::print(stderr, "medley: comm {}: from collective {} on, {} of {} takes {} instead of {}: {}\n", comm.name, decision.sequence,
-               name(news.op), sizes_text(decision), decision.to, decision.from, decision.reason);
+    fmt::print(stderr, "medley: comm {}: from collective {} on, {} of {} takes {} instead of {}: {}\n", comm.name,
+               decision.sequence, name(news.op), sizes_text(decision), decision.to, decision.from, decision.reason);
   }
 }
 
@@ -130,7 +137,7 @@ void Engine::note_end(Record* record, bool failed, std::uint64_t moment) noexcep
   if (!record) return;
   record->completed = moment;
   if (record->started == 0 && !failed) {
-    record->started = record->issued;   // it ran inside the call
+    record->started = record->issued;  // it ran inside the call
     record->flags |= record_inline;
   }
   write_barrier();

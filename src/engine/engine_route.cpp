@@ -24,12 +24,13 @@ std::string why_not_staged(const CommState& comm, const Call& call) {
 }
 
 std::string why_not_compressed(const Call& call, const Route& route) {
-  return call.memory == Memory::cuda && route.lane->in_streams ? algorithms::why_not_compressed_in_streams(call, route.algorithm)
-                                                               : algorithms::why_not_compressed(call, route.algorithm);
+  return call.memory == Memory::cuda && route.lane->in_streams
+             ? algorithms::why_not_compressed_in_streams(call, route.algorithm)
+             : algorithms::why_not_compressed(call, route.algorithm);
 }
 
-/// What a rule or the table says about compression applies where it can: not to a call that forbids it, to integers by a lossy codec,
-/// or to a barrier. A function of the call alone, so equal on all ranks.
+/// What a rule or the table says about compression applies where it can: not to a call that forbids it, to integers by
+/// a lossy codec, or to a barrier. A function of the call alone, so equal on all ranks.
 [[gnu::noinline]] void take_compression(Call& call, const Route& route) {
   const bool forbidden = call.algorithm == compress::forbidden;
   if (!forbidden && !call.algorithm.empty()) return;
@@ -39,14 +40,17 @@ std::string why_not_compressed(const Call& call, const Route& route) {
 
 /// The call's algorithm if it names one, else the route's.
 void take_algorithm(Call& call, const Route& route) {
-  if (call.algorithm.empty() && route.algorithm.empty()) [[likely]] return;
+  if (call.algorithm.empty() && route.algorithm.empty()) [[likely]]
+    return;
   if (compress::is_compressed(route.algorithm) || call.algorithm == compress::forbidden) [[unlikely]] {
     take_compression(call, route);
-    if (!call.algorithm.empty()) route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
+    if (!call.algorithm.empty())
+      route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
     return;
   }
-  const bool measured = route.reason == RouteReason::table || route.reason == RouteReason::online || route.reason == RouteReason::trial;
-  const bool from_table = call.algorithm.empty() && measured;   // checked with the table
+  const bool measured =
+      route.reason == RouteReason::table || route.reason == RouteReason::online || route.reason == RouteReason::trial;
+  const bool from_table = call.algorithm.empty() && measured;  // checked with the table
   if (call.algorithm.empty()) call.algorithm = route.algorithm;
   if (call.algorithm.empty() || from_table) return;
   route.lane->filled->check_algorithm(call, route.lane->staged ? Memory::host : call.memory);
@@ -73,12 +77,16 @@ bool may_go_by_agreed_times(const CommState& comm, const Call& call, std::string
 /// On a comm with exact sizes: messages inside a host stay there, unless a rule says otherwise.
 const Route* Engine::route_of_exact(const CommState& comm, const Call& call) {
   const Route* const found = comm.routing.find(call, comm.size);
-  const bool inside = comm.intra_host_lane && call.memory == Memory::host && found && found->reason != RouteReason::rule;
+  const bool inside =
+      comm.intra_host_lane && call.memory == Memory::host && found && found->reason != RouteReason::rule;
   if (call.root == any_source && (inside || comm.routing.splits_messages(call.memory))) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("recv on comm {}: its messages have exact sizes and take several routes, so a receive from any source would have "
-                            "to look in several libraries; name the source or the backend, or make a comm without exact sizes", comm.name),
-                {.op = call.op, .comm = comm.name});
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format(
+            "recv on comm {}: its messages have exact sizes and take several routes, so a receive from any source would have "
+            "to look in several libraries; name the source or the backend, or make a comm without exact sizes",
+            comm.name),
+        {.op = call.op, .comm = comm.name});
   }
   return inside && comm.intra_host_lane->host_lane->reaches(call.root) ? &comm.intra_host_lane->named : found;
 }
@@ -87,9 +95,9 @@ const Route& Engine::route(CommState& comm, const Call& call, std::string_view b
   if (backend.empty() || backend == "auto") {
     const bool exact = comm.exact && !is_collective(call.op);
     if (const Route* found = exact ? route_of_exact(comm, call) : comm.routing.find(call, comm.size)) return *found;
-    throw Error(ErrorKind::unavailable, fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}",
-                                                    name(call.op), comm.name, available(comm), name(call.memory),
-                                                    why_not_staged(comm, call)),
+    throw Error(ErrorKind::unavailable,
+                fmt::format("{} on comm {}: no backend of this comm ({}) moves {} memory{}", name(call.op), comm.name,
+                            available(comm), name(call.memory), why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name});
   }
   for (auto& lane : comm.lanes) {
@@ -114,29 +122,32 @@ const Route& Engine::admit(CommState& comm, Call& call, std::string_view backend
   if (comm.failure) {
     throw with_context(*comm.failure, comm, call, (is_collective(call.op) ? comm.collectives : comm.messages) + 1, "");
   }
-  if (!collecting_.empty()) [[unlikely]] refuse_collected(comm, call);
+  if (!collecting_.empty()) [[unlikely]]
+    refuse_collected(comm, call);
   const Route& chosen = route(comm, call, backend);
   if (!comm.agrees_on_routes) [[likely]] {
     take_algorithm(call, chosen);
   } else if (goes_by_agreed_size(comm, call, backend)) {
     check_all_algorithms(comm, call);
-  } else if (!may_go_by_agreed_times(comm, call, backend, chosen)) {   // those take it once they have their route
+  } else if (!may_go_by_agreed_times(comm, call, backend, chosen)) {  // those take it once they have their route
     take_algorithm(call, chosen);
   }
-  if (call.feedback) [[unlikely]] algorithms::FeedbackAccess::prepare(call, comm.rank, comm.size);
+  if (call.feedback) [[unlikely]]
+    algorithms::FeedbackAccess::prepare(call, comm.rank, comm.size);
   return chosen;
 }
 
 /// Counts an admitted call, and notes its size where the ranks compare them.
 void Engine::count(CommState& comm, const Call& call, std::string_view backend) {
   comm.count(is_collective(call.op));
-  if (!comm.message_sizes || is_collective(call.op) || call.root == any_source) [[likely]] return;
+  if (!comm.message_sizes || is_collective(call.op) || call.root == any_source) [[likely]]
+    return;
   if (backend.empty() || backend == "auto") comm.message_sizes->note(call);
 }
 
 /// The route of an admitted, counted call. If it is open, sets `open` and returns a placeholder.
-const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted, OpenRoute& open,
-                                  OnlineTicket& ticket) {
+const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view backend, const Route& admitted,
+                                  OpenRoute& open, OnlineTicket& ticket) {
   const bool by_size = goes_by_agreed_size(comm, call, backend);
   if (!by_size && !may_go_by_agreed_times(comm, call, backend, admitted)) return admitted;
   const std::uint32_t slot = by_size ? OnlineTicket::none : comm.online->slot_of(call);
@@ -150,7 +161,7 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
     if (by_size) {
       auto [bytes, query] = comm.sizes->next(call);
       open = std::move(query);
-      if (!open) chosen = comm.routing.find_by_size(call, bytes);   // where there are steps they cover all sizes
+      if (!open) chosen = comm.routing.find_by_size(call, bytes);  // where there are steps they cover all sizes
     } else {
       auto [route, query] = comm.online->next(slot, comm.collectives, ticket);
       open = std::move(query);
@@ -164,14 +175,15 @@ const Route& Engine::settle_route(CommState& comm, Call& call, std::string_view 
     }
     take_algorithm(call, *chosen);
     return *chosen;
-  } catch (...) {   // the other ranks have counted it
+  } catch (...) {  // the other ranks have counted it
     const Error full = with_context(current_error(), comm, call, comm.collectives, lane.name);
     fail_locked(comm, full);
     throw full;
   }
 }
 
-/// Assigns lane order to the collectives of a comm, in order of issue, as far as routes are known. Returns whether any was.
+/// Assigns lane order to the collectives of a comm, in order of issue, as far as routes are known. Returns whether any
+/// was.
 bool Engine::assign_lane_orders(CommState& comm) {
   bool any = false;
   while (!comm.awaiting_lane_order.empty()) {

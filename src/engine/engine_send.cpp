@@ -1,12 +1,13 @@
-// Sends on host memory that leave when they are issued: an eager message over shm. They never become an operation, not even a Call:
-// checks, one copy into the pipe and a record. Whatever is not as usual takes the way of all messages (engine_message.cpp).
+// Sends on host memory that leave when they are issued: an eager message over shm. They never become an operation, not
+// even a Call: checks, one copy into the pipe and a record. Whatever is not as usual takes the way of all messages
+// (engine_message.cpp).
 #include "engine/engine.hpp"
 #include "engine/message_record.hpp"
 
 namespace medley::core {
 
 bool Engine::send_now(CommState& comm, const ConstBuffer& buffer, int to, const Options& options) {
-  refuse_forked_child();   // before the lock, which the parent may have held
+  refuse_forked_child();  // before the lock, which the parent may have held
   handle_events();
   const Hold hold(*this);
   const Route* const route = plain_route(comm, Op::send, buffer.dtype, options.backend);
@@ -20,7 +21,8 @@ bool Engine::send_now(CommState& comm, const ConstBuffer& buffer, int to, const 
   comm.count(false);
   if (recorder_) [[likely]] {
     const MessageFields fields{Op::send, buffer.dtype, to, options.tag, buffer.count, 0};
-    write_message_record(*recorder_, comm, fields, *route, 0, options.async, begun, bytes <= cache_line_bytes ? begun : ticks());
+    write_message_record(*recorder_, comm, fields, *route, 0, options.async, begun,
+                         bytes <= cache_line_bytes ? begun : ticks());
   }
   return true;
 }

@@ -11,8 +11,8 @@ namespace medley::core {
 namespace {
 
 constexpr timespec nap_beside_callers{0, 200'000};
-// The progress thread leaves callers that wait for a millisecond alone: on oversubscribed cores each wake-up takes time from a
-// rank that computes.
+// The progress thread leaves callers that wait for a millisecond alone: on oversubscribed cores each wake-up takes time
+// from a rank that computes.
 constexpr int naps_beside_callers = 5;
 constexpr timespec nap_beside_streams{0, 5'000'000};
 
@@ -39,7 +39,8 @@ void Engine::run_progress_thread(ProgressThread& thread) {
   Backoff backoff;
   int naps = 0;
   while (!thread.stopping()) {
-    if (callers_.load(std::memory_order_relaxed) > 0) {   // callers make progress for everything; a second poller would only contend
+    // Callers make progress for everything; a second poller would only contend
+    if (callers_.load(std::memory_order_relaxed) > 0) {
       if (naps++ >= naps_beside_callers && leave_to_callers(thread)) return;
       nanosleep(&nap_beside_callers, nullptr);
       continue;
@@ -56,7 +57,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
       waiting.undelivered = waiting.undelivered || routes_need_polls();
       if (idle_locked()) return thread.going_idle();
     }
-    if (in_streams) {   // the device makes the progress; only deadlines and lost ranks need checks
+    if (in_streams) {  // the device makes the progress; only deadlines and lost ranks need checks
       nanosleep(&nap_beside_streams, nullptr);
       expire_in_streams(backoff);
     } else if (moved) {
@@ -68,7 +69,7 @@ void Engine::run_progress_thread(ProgressThread& thread) {
 }
 
 Engine::~Engine() {
-  if (!fork_guard_.here()) static_cast<void>(thread_.release());   // the thread stayed in the parent
+  if (!fork_guard_.here()) static_cast<void>(thread_.release());  // the thread stayed in the parent
 }
 
 void Engine::start_thread() {

@@ -1,5 +1,5 @@
-// Waiting: polls while an answer may come at once, then yields the core, then sleeps until a peer rings the doorbell or a check
-// is due: the deadline, a dead peer, an abort.
+// Waiting: polls while an answer may come at once, then yields the core, then sleeps until a peer rings the doorbell or
+// a check is due: the deadline, a dead peer, an abort.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -21,13 +21,13 @@ using namespace std::chrono_literals;
 // A peer that left in order has published everything; receiving it may still take some polls.
 constexpr auto death_grace = 50ms;
 constexpr auto longest_value_exchange = 1s;
-// Polls before a wait counts as long, the first of them without a pause. Used only with so few active operations that a pass
-// takes well under a microsecond, since the lock is held meanwhile.
+// Polls before a wait counts as long, the first of them without a pause. Used only with so few active operations that a
+// pass takes well under a microsecond, since the lock is held meanwhile.
 constexpr int brief_polls = 64, unpaused_polls = 32;
 constexpr std::size_t few_active = 32;
 
-/// A collective may wait for a rank that itself waits for the missing one, so the ranks' own answers come first. A message
-/// awaits its peer.
+/// A collective may wait for a rank that itself waits for the missing one, so the ranks' own answers come first. A
+/// message awaits its peer.
 std::vector<int> blamed_ranks(const Operation& operation, const Diagnosis& found) {
   if (operation.collective() && !found.at_fault.empty()) return found.at_fault;
   return operation.awaited();
@@ -38,9 +38,10 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   std::string sentence = "the deadline passed";
   if (!awaited.empty()) sentence += " while waiting for " + ranks_text(awaited);
   if (operation.open_route && !awaited.empty()) {
-    sentence += operation.online.takes_part()
-                    ? std::string(" to tell how long earlier collectives took, which decides its route")
-                    : fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
+    sentence +=
+        operation.online.takes_part()
+            ? std::string(" to tell how long earlier collectives took, which decides its route")
+            : fmt::format(" to tell the size of earlier {} calls, which decides its route", name(operation.call.op));
   } else if (operation.awaiting_check) {
     sentence += " before all ranks had called it";
   } else if (!operation.transfer && operation.lane) {
@@ -51,8 +52,8 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
 
 }  // namespace
 
-/// Whether a comm's queue for lane order moves by time or by values that ring no doorbell. While collected operations are being agreed on,
-/// it moves with the agreement, an operation like any other.
+/// Whether a comm's queue for lane order moves by time or by values that ring no doorbell. While collected operations
+/// are being agreed on, it moves with the agreement, an operation like any other.
 bool Engine::routes_need_polls() const {
   return std::any_of(open_routes_.begin(), open_routes_.end(), [](const CommState* comm) {
     const auto& waiting = comm->awaiting_lane_order;
@@ -111,10 +112,11 @@ Operation& Engine::blamed_for(Operation& operation) {
 Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff& backoff) {
   const Deadline now = steady_clock::now();
   CommState& comm = *operation.comm;
-  if (comm.failure) return Verdict::go_on;   // it completes with the abort
+  if (comm.failure) return Verdict::go_on;  // it completes with the abort
   if (now >= deadline) return Verdict::late;
   backoff.expect_loss(comm.lost_since != Deadline{});
-  // Once for all waits: each lane's check is system calls or messages, and a program may have thousands of short waits a second.
+  // Once for all waits: each lane's check is system calls or messages, and a program may have thousands of short waits
+  // a second.
   if (!backoff.check_due(now, comm.last_check)) return Verdict::go_on;
   show_awaited();
   try {
@@ -132,10 +134,11 @@ void Engine::fail_late(Operation& operation) {
   Diagnosis found;
   try {
     if (hooks_.diagnose_stall) found = hooks_.diagnose_stall(comm, operation);
-  } catch (const std::exception& error) {   // the timeout is reported without it
+  } catch (const std::exception& error) {  // the timeout is reported without it
     found.text = fmt::format("; where the ranks are could not be found out: {}", error.what());
   }
-  handle_events();   // a rank that timed out a moment earlier saw more: its event arrives before its answer and takes precedence
+  // A rank that timed out a moment earlier saw more: its event arrives before its answer and takes precedence
+  handle_events();
   const Hold hold(*this);
   if (operation.complete()) return;
   const Operation& blamed = blamed_for(operation);
@@ -146,7 +149,7 @@ void Engine::fail_late(Operation& operation) {
 OperationRef Engine::expire_all(Backoff& backoff) {
   const Deadline now = steady_clock::now();
   if (!backoff.check_due(now, last_check_)) return nullptr;
-  std::vector<OperationRef> of_each_comm;   // lost ranks are checked once per comm
+  std::vector<OperationRef> of_each_comm;  // lost ranks are checked once per comm
   std::unordered_set<const CommState*> seen;
   for (Operation& operation : pending_) {
     if (operation.comm->failure) continue;
@@ -229,7 +232,8 @@ class Engine::Caller {
   ~Caller() {
     const std::lock_guard lock(engine_.mutex_);
     // The last thread to leave wakes the progress thread for the operations that are still pending.
-    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.idle_locked()) engine_.thread_->nudge();
+    if (engine_.callers_.fetch_sub(1, std::memory_order_relaxed) == 1 && engine_.thread_ && !engine_.idle_locked())
+      engine_.thread_->nudge();
   }
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
@@ -250,18 +254,19 @@ OperationRef Engine::unfinished_member(const Operation& list, std::size_t& looke
   return nullptr;
 }
 
-/// Makes progress until the operation is complete, the given stream waits for it, or `until` has passed. Returns whether one of
-/// the first two happened; past `deadline` the operation fails.
+/// Makes progress until the operation is complete, the given stream waits for it, or `until` has passed. Returns
+/// whether one of the first two happened; past `deadline` the operation fails.
 bool Engine::poll_until_complete(Operation& operation, Deadline deadline, Deadline until, WaitIn stream) {
   refuse_forked_child();
-  if (operation.of_tensor) [[unlikely]] refuse_unissued(operation);
+  if (operation.of_tensor) [[unlikely]]
+    refuse_unissued(operation);
   const bool on_device = operation.call.memory == Memory::cuda;
   // A list is awaited tensor by tensor, as a program would await single calls: each gets its brief polls.
   std::size_t looked = 0;
   for (OperationRef member; !on_device && !operation.lane && (member = unfinished_member(operation, looked));) {
     poll_briefly(*member);
     if (!member->complete()) poll_patiently(*member, std::min(deadline, member->deadline), until, std::nullopt);
-    if (!member->complete()) break;   // `until` has passed
+    if (!member->complete()) break;  // `until` has passed
   }
   if (!on_device && !operation.complete()) poll_briefly(operation);
   const bool ordered =
@@ -294,7 +299,7 @@ bool Engine::poll_patiently(Operation& operation, Deadline deadline, Deadline un
         failing = operation.comm->aborting;
       }
       if (verdict == Verdict::late) fail_late(operation);
-      if (verdict != Verdict::late && !failing) break;   // failing operations end with the abort, which is bounded
+      if (verdict != Verdict::late && !failing) break;  // failing operations end with the abort, which is bounded
     }
   }
   return false;

@@ -7,12 +7,10 @@
 namespace medley::core {
 namespace {
 
-constexpr std::size_t most_spare = 64;   // segments kept for reuse
-constexpr std::size_t least_bulk = 8;    // ranges of a fused message for which binary searches pay
+constexpr std::size_t most_spare = 64;  // segments kept for reuse
+constexpr std::size_t least_bulk = 8;   // ranges of a fused message for which binary searches pay
 
-bool conflict(const Access& x, const Access& y) {
-  return (x.write || y.write) && x.begin < y.end && y.begin < x.end;
-}
+bool conflict(const Access& x, const Access& y) { return (x.write || y.write) && x.begin < y.end && y.begin < x.end; }
 
 void add(Accesses& list, const void* base, std::int64_t offset, std::int64_t count, DType dtype, bool write) {
   if (!base || count == 0) return;
@@ -35,7 +33,7 @@ void find_accesses(const Call& call, int ranks, Accesses& accesses) {
   const bool writes_input = call.op == Op::broadcast && compress::is_compressed(call.algorithm);
   add_all(accesses, call.in, call.in_count, call.in_counts, call.in_offsets, ranks, call.dtype, writes_input);
   add_all(accesses, call.out, call.out_count, call.out_counts, call.out_offsets, ranks, call.dtype, true);
-  if (call.feedback) {   // operations that share the residual of a tensor follow each other
+  if (call.feedback) {  // operations that share the residual of a tensor follow each other
     const auto* begin = reinterpret_cast<const std::byte*>(call.feedback);
     accesses.push_back({begin, begin + 1, true});
   }
@@ -59,11 +57,13 @@ void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Acce
   accesses.clear();
   for (std::size_t i = 0; i < all.size();) {
     Access united = all[i];
-    for (++i; i < all.size() && all[i].write == united.write && all[i].begin <= united.end; ++i) united.end = std::max(united.end, all[i].end);
+    for (++i; i < all.size() && all[i].write == united.write && all[i].begin <= united.end; ++i)
+      united.end = std::max(united.end, all[i].end);
     accesses.push_back(united);
   }
   if (accesses.size() < least_bulk) return;
-  const auto reads = std::find_if(accesses.begin(), accesses.end(), [](const Access& one) { return one.write; }) - accesses.begin();
+  const auto reads =
+      std::find_if(accesses.begin(), accesses.end(), [](const Access& one) { return one.write; }) - accesses.begin();
   accesses.mark_sorted(static_cast<std::size_t>(reads));
 }
 
@@ -77,8 +77,9 @@ bool conflict(const Accesses& a, const Accesses& b) {
 }
 
 void HazardIndex::Segment::add_reader(Operation& operation) {
-  if (!readers.empty() && readers.back().operation == &operation) return;   // two of its intervals overlap
-  if (readers.size() >= 2 * live_readers + 8) std::erase_if(readers, [](const Reader& reader) { return !reader.operation; });
+  if (!readers.empty() && readers.back().operation == &operation) return;  // two of its intervals overlap
+  if (readers.size() >= 2 * live_readers + 8)
+    std::erase_if(readers, [](const Reader& reader) { return !reader.operation; });
   readers.push_back({operation.order, &operation});
   ++live_readers;
 }
@@ -86,12 +87,13 @@ void HazardIndex::Segment::add_reader(Operation& operation) {
 void HazardIndex::Segment::remove_reader(const Operation& operation) {
   const auto found = std::lower_bound(readers.begin(), readers.end(), operation.order,
                                       [](const Reader& reader, std::uint64_t order) { return reader.order < order; });
-  if (found == readers.end() || found->operation != &operation) return;   // another operation has written since
+  if (found == readers.end() || found->operation != &operation) return;  // another operation has written since
   found->operation = nullptr;
   if (--live_readers == 0) readers.clear();
 }
 
-HazardIndex::Segments::iterator HazardIndex::insert(Segments::iterator before, const std::byte* begin, const std::byte* end) {
+HazardIndex::Segments::iterator HazardIndex::insert(Segments::iterator before, const std::byte* begin,
+                                                    const std::byte* end) {
   if (spare_.empty()) {
     const auto made = segments_.emplace_hint(before, begin, Segment{});
     made->second.end = end;
@@ -165,14 +167,15 @@ void HazardIndex::index_few() {
   std::sort(few_.begin(), few_.begin() + few_count_,
             [](const FewEntry& a, const FewEntry& b) { return a.operation->order < b.operation->order; });
   for (std::size_t i = 0; i < few_count_; ++i) {
-    if (i == 0 || few_[i - 1].operation != few_[i].operation)
-      add_to_segments(*few_[i].operation, [](Operation&) {});
+    if (i == 0 || few_[i - 1].operation != few_[i].operation) add_to_segments(*few_[i].operation, [](Operation&) {});
   }
   few_count_ = 0;
 }
 
 bool HazardIndex::conflicts_inside(const Access& access) const {
-  if (std::any_of(bulks_.begin(), bulks_.end(), [&access](const Operation* bulk) { return bulk->accesses.conflict_in_order(access); })) return true;
+  if (std::any_of(bulks_.begin(), bulks_.end(),
+                  [&access](const Operation* bulk) { return bulk->accesses.conflict_in_order(access); }))
+    return true;
   if (segments_.empty()) return conflicts_with_few(access);
   auto at = segments_.upper_bound(access.begin);
   if (at != segments_.begin() && std::prev(at)->second.end > access.begin) --at;
@@ -210,7 +213,8 @@ void HazardIndex::remove_any(Operation& operation) {
   }
   if (segments_.empty()) return;
   for (const Access& access : operation.accesses) {
-    auto at = segments_.lower_bound(access.begin);   // add() cut a segment at access.begin; one that was dropped since needs no update
+    // add() cut a segment at access.begin; one that was dropped since needs no update
+    auto at = segments_.lower_bound(access.begin);
     while (at != segments_.end() && at->first < access.end) {
       Segment& segment = at->second;
       if (segment.writer == &operation) segment.writer = nullptr;

@@ -1,11 +1,13 @@
 // Which pending operations touch which memory: tells the scheduler what a new operation must wait for.
 //
-// The memory that pending operations touch is cut into segments, so that each operation covers whole ones. A segment knows its
-// last writer and the readers since. A new operation waits for these alone, since the last writer itself waited for everything
-// before it. So the cost of an operation depends on how many segments it covers, not on how many operations are pending.
+// The memory that pending operations touch is cut into segments, so that each operation covers whole ones. A segment
+// knows its last writer and the readers since. A new operation waits for these alone, since the last writer itself
+// waited for everything before it. So the cost of an operation depends on how many segments it covers, not on how many
+// operations are pending.
 //
-// While they are few and none conflicts, such as the messages of a pipeline, a short list of intervals suffices. A fused message of many tensors
-// stays by itself: its ranges are sorted, so a look-up is a binary search, and adding it costs next to nothing.
+// While they are few and none conflicts, such as the messages of a pipeline, a short list of intervals suffices. A
+// fused message of many tensors stays by itself: its ranges are sorted, so a look-up is a binary search, and adding it
+// costs next to nothing.
 #pragma once
 
 #include <array>
@@ -19,14 +21,15 @@ namespace medley::core {
 
 class MEDLEY_API HazardIndex {
  public:
-  /// Adds an operation, later than all present, and calls `visit` once for each operation that it conflicts with and must
-  /// follow directly. Two conflict if one of them writes what both touch.
+  /// Adds an operation, later than all present, and calls `visit` once for each operation that it conflicts with and
+  /// must follow directly. Two conflict if one of them writes what both touch.
   template <class Visit>
   void add(Operation& operation, Visit&& visit) {
     for (Operation* bulk : bulks_) {
       if (conflicts_with_bulk(*bulk, operation)) report(bulk, operation, visit);
     }
-    if (operation.accesses.sorted() && segments_.empty() && bulks_.size() < most_bulks) return add_bulk(operation, visit);
+    if (operation.accesses.sorted() && segments_.empty() && bulks_.size() < most_bulks)
+      return add_bulk(operation, visit);
     if (segments_.empty() && add_to_few(operation)) return;
     add_to_segments(operation, visit);
   }
@@ -44,14 +47,18 @@ class MEDLEY_API HazardIndex {
   }
   /// Whether a pending operation conflicts with this access.
   [[gnu::always_inline]] bool conflicts(const Access& access) const {
-    if (bulks_.empty() && ((few_count_ == 0 && segments_.empty()) || (segments_.empty() && outside_hull(access)))) [[likely]] return false;
-    const Access copy = access;   // so that the caller's can stay in registers
+    if (bulks_.empty() && ((few_count_ == 0 && segments_.empty()) || (segments_.empty() && outside_hull(access))))
+        [[likely]]
+      return false;
+    const Access copy = access;  // so that the caller's can stay in registers
     return conflicts_inside(copy);
   }
-  /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild then.
+  /// Removes a complete operation. One that fails before it has started hides the operations it waited for: rebuild
+  /// then.
   void remove(Operation& operation) {
-    const std::size_t at = operation.few_at;   // of another, if it is not in the list
-    if (at < few_count_ && few_[at].operation == &operation && operation.accesses.size() == 1) return remove_from_few(at);
+    const std::size_t at = operation.few_at;  // of another, if it is not in the list
+    if (at < few_count_ && few_[at].operation == &operation && operation.accesses.size() == 1)
+      return remove_from_few(at);
     remove_any(operation);
   }
   void clear();
@@ -68,8 +75,8 @@ class MEDLEY_API HazardIndex {
   struct Segment {
     const std::byte* end = nullptr;
     Operation* writer = nullptr;
-    std::vector<Reader> readers{};   ///< since the last write, in order of issue
-    std::size_t live_readers = 0;    ///< readers that still have an operation
+    std::vector<Reader> readers{};  ///< since the last write, in order of issue
+    std::size_t live_readers = 0;   ///< readers that still have an operation
 
     void add_reader(Operation& operation);
     void remove_reader(const Operation& operation);
@@ -79,7 +86,7 @@ class MEDLEY_API HazardIndex {
     Access access;
     Operation* operation;
   };
-  using Segments = std::map<const std::byte*, Segment>;   ///< by first byte; they do not overlap
+  using Segments = std::map<const std::byte*, Segment>;  ///< by first byte; they do not overlap
 
   template <class Visit>
   static void report(Operation* earlier, Operation& operation, Visit&& visit) {
@@ -87,8 +94,8 @@ class MEDLEY_API HazardIndex {
     earlier->last_dependent = operation.order;
     visit(*earlier);
   }
-  /// One that conflicts with a bulk is made to follow it, also where it follows another that has come between: harmless, for that one follows the
-  /// bulk too.
+  /// One that conflicts with a bulk is made to follow it, also where it follows another that has come between:
+  /// harmless, for that one follows the bulk too.
   template <class Visit>
   void add_bulk(Operation& operation, Visit&& visit) {
     for (std::size_t i = 0; i < few_count_; ++i) {
@@ -140,19 +147,21 @@ class MEDLEY_API HazardIndex {
   Segments::iterator split(Segments::iterator at, const std::byte* where);
   Segments::iterator drop(Segments::iterator at);
 
-  // As many as a pipeline has in flight. Where a new range lies inside the hull, all are compared, which takes 0.2 µs; the map of
-  // segments takes longer.
+  // As many as a pipeline has in flight. Where a new range lies inside the hull, all are compared, which takes 0.2 µs;
+  // the map of segments takes longer.
   std::array<FewEntry, 128> few_;  ///< unordered; empty while there are segments
   std::size_t few_count_ = 0;
-  /// Every entry of the list lies in here: what lies outside needs no look at the entries. It grows until the list is empty.
+  /// Every entry of the list lies in here: what lies outside needs no look at the entries. It grows until the list is
+  /// empty.
   const std::byte *hull_begin_ = nullptr, *hull_end_ = nullptr;
   Segments segments_;
-  static constexpr std::size_t most_bulks = 8;   // each is looked through for every new operation
-  std::vector<Operation*> bulks_;            ///< whose ranges are sorted; they are in none of the others
-  std::vector<Segments::node_type> spare_;   ///< nodes of removed segments, reused: no allocations in the steady state
+  static constexpr std::size_t most_bulks = 8;  // each is looked through for every new operation
+  std::vector<Operation*> bulks_;               ///< whose ranges are sorted; they are in none of the others
+  std::vector<Segments::node_type> spare_;  ///< nodes of removed segments, reused: no allocations in the steady state
 };
 
-/// Exact intervals, one per part of a v-collective: a false conflict would add a dependency that the program does not have.
+/// Exact intervals, one per part of a v-collective: a false conflict would add a dependency that the program does not
+/// have.
 MEDLEY_API void find_accesses(const Call& call, int ranks, Accesses& accesses);
 /// The same for a fused message: the memory of its tensors, adjacent ranges united.
 MEDLEY_API void find_accesses(const fuse::Fusion& fusion, const Call& call, int ranks, Accesses& accesses);

@@ -1,5 +1,5 @@
-// Medley's own tags beside those of filled-in collectives: of the messages by which the ranks of a comm exchange values that decide routes.
-// Used by SizeAgreement and OnlineRoutes.
+// Medley's own tags beside those of filled-in collectives: of the messages by which the ranks of a comm exchange values
+// that decide routes. Used by SizeAgreement and OnlineRoutes.
 #pragma once
 
 #include <cstddef>

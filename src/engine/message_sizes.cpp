@@ -7,7 +7,8 @@
 namespace medley::core {
 namespace {
 
-constexpr std::uint64_t longest_interval = 64;   // ticks, about 13 s: nothing changed for so long, and the peer has heard it
+// Ticks, about 13 s: nothing changed for so long, and the peer has heard it
+constexpr std::uint64_t longest_interval = 64;
 
 /// Spreads number and size over 64 bits (the finaliser of splitmix64), so that a swap of two sizes changes the sum.
 std::uint64_t mixed(std::uint64_t number, std::int64_t bytes) {
@@ -24,11 +25,13 @@ std::int64_t bytes_of(const Call& call) {
 /// One end's knowledge of a channel: the sum of its first messages, and the sizes of the last ones.
 struct End {
   std::uint64_t count, sum;
-  const std::int64_t* last;   ///< a ring, or a list that begins with message `first`
+  const std::int64_t* last;  ///< a ring, or a list that begins with message `first`
   std::uint64_t first;
   bool ring;
 
-  std::int64_t size(std::uint64_t number) const { return last[ring ? (number - 1) % MessageSizes::kept : number - first]; }
+  std::int64_t size(std::uint64_t number) const {
+    return last[ring ? (number - 1) % MessageSizes::kept : number - first];
+  }
   /// The sum up to message `number`; needs the sizes of all later ones.
   std::uint64_t sum_up_to(std::uint64_t number) const {
     std::uint64_t at = sum;
@@ -41,13 +44,16 @@ struct End {
 
 // Tag (31 bits), peer (31), send, memory.
 std::uint64_t MessageSizes::key_of(const Channel& channel) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(channel.tag)) | static_cast<std::uint64_t>(channel.peer) << 31 |
-         static_cast<std::uint64_t>(channel.send) << 62 | static_cast<std::uint64_t>(channel.memory) << 63;
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(channel.tag)) |
+         static_cast<std::uint64_t>(channel.peer) << 31 | static_cast<std::uint64_t>(channel.send) << 62 |
+         static_cast<std::uint64_t>(channel.memory) << 63;
 }
 
 MessageSizes::Channel MessageSizes::channel_of(std::uint64_t key) {
-  return {.peer = static_cast<int>(key >> 31 & 0x7fffffff), .tag = static_cast<int>(key & 0x7fffffff),
-          .send = (key >> 62 & 1) != 0, .memory = static_cast<Memory>(key >> 63)};
+  return {.peer = static_cast<int>(key >> 31 & 0x7fffffff),
+          .tag = static_cast<int>(key & 0x7fffffff),
+          .send = (key >> 62 & 1) != 0,
+          .memory = static_cast<Memory>(key >> 63)};
 }
 
 MessageSizes::ChannelState* MessageSizes::find_or_add(const Channel& channel) {
@@ -79,7 +85,8 @@ std::vector<MessageSizes::Report> MessageSizes::due() {
     if (std::exchange(state.changed, false)) state.interval = 1, state.next_report = tick_;
     if (tick_ < state.next_report || reports.size() == most_reports) return false;
     Report report{.channel = channel_of(key), .count = state.count, .sum = state.sum};
-    for (std::uint64_t i = state.count - std::min<std::uint64_t>(state.count, kept); i < state.count; ++i) report.last.push_back(state.last[i % kept]);
+    for (std::uint64_t i = state.count - std::min<std::uint64_t>(state.count, kept); i < state.count; ++i)
+      report.last.push_back(state.last[i % kept]);
     reports.push_back(std::move(report));
     state.next_report = tick_ + state.interval;
     state.interval *= 2;
@@ -89,12 +96,15 @@ std::vector<MessageSizes::Report> MessageSizes::due() {
   return reports;
 }
 
-std::optional<MessageSizes::Difference> MessageSizes::differ(const Channel& channel, const ChannelState& mine, const Report& theirs) {
+std::optional<MessageSizes::Difference> MessageSizes::differ(const Channel& channel, const ChannelState& mine,
+                                                             const Report& theirs) {
   const End here{mine.count, mine.sum, mine.last.data(), 0, true};
   const End there{theirs.count, theirs.sum, theirs.last.data(), theirs.count - theirs.last.size() + 1, false};
   const std::uint64_t both = std::min(here.count, there.count);
-  const std::uint64_t known = std::max({here.count - std::min<std::uint64_t>(here.count, kept), there.first - 1});   // sizes after this
-  if (both < known || here.sum_up_to(both) == there.sum_up_to(both)) return std::nullopt;   // or too far apart to compare yet
+  // Sizes after this
+  const std::uint64_t known = std::max({here.count - std::min<std::uint64_t>(here.count, kept), there.first - 1});
+  // Or too far apart to compare yet
+  if (both < known || here.sum_up_to(both) == there.sum_up_to(both)) return std::nullopt;
   for (std::uint64_t i = known + 1; i <= both; ++i) {
     if (here.size(i) != there.size(i)) return Difference{channel, i, there.size(i), here.size(i)};
   }
@@ -105,7 +115,7 @@ std::optional<MessageSizes::Difference> MessageSizes::compare(int from, Report r
   Channel channel = report.channel;
   channel.peer = from;
   channel.send = false;
-  if (report.last.size() > kept || report.last.size() > report.count) return std::nullopt;   // not ours
+  if (report.last.size() > kept || report.last.size() > report.count) return std::nullopt;  // not ours
   const std::lock_guard lock(mutex_);
   ChannelState* const state = find_or_add(channel);
   if (!state) return std::nullopt;
@@ -131,12 +141,15 @@ std::optional<MessageSizes::Difference> MessageSizes::compare_heard() {
 Error size_error(const MessageSizes::Difference& difference, int receiver) {
   const auto& [channel, number, sent, posted] = difference;
   const std::string counts = sent < 0 ? "one of the messages before it had another size than its receive"
-                                      : fmt::format("rank {} sent {} bytes but rank {} posted a receive of {} bytes", channel.peer, sent, receiver, posted);
-  return Error(ErrorKind::mismatch,
-               fmt::format("message #{} from rank {} to rank {} with tag {}: {}; this comm was declared to have messages of exact size "
-                           "(a backend that only one end names also numbers them differently: name it on both)", number,
-                           channel.peer, receiver, channel.tag, counts),
-               {.ranks = {channel.peer, receiver}});
+                                      : fmt::format("rank {} sent {} bytes but rank {} posted a receive of {} bytes",
+                                                    channel.peer, sent, receiver, posted);
+  return Error(
+      ErrorKind::mismatch,
+      fmt::format(
+          "message #{} from rank {} to rank {} with tag {}: {}; this comm was declared to have messages of exact size "
+          "(a backend that only one end names also numbers them differently: name it on both)",
+          number, channel.peer, receiver, channel.tag, counts),
+      {.ranks = {channel.peer, receiver}});
 }
 
 }  // namespace medley::core

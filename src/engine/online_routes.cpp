@@ -12,17 +12,18 @@ namespace {
 
 using route::OnlineDecider;
 
-// How long a window should take. Each peer costs a message sent and one received, a few microseconds together and well below half a percent
-// of that. A link that gets a hundred times slower makes the windows under way last a hundred times as long, so they are not longer.
+// How long a window should take. Each peer costs a message sent and one received, a few microseconds together and well
+// below half a percent of that. A link that gets a hundred times slower makes the windows under way last a hundred
+// times as long, so they are not longer.
 constexpr std::int64_t shortest_window_ns = 5'000'000, window_ns_per_peer = 2'500'000;
 constexpr std::uint32_t fewest_operations = 4, most_operations = 1 << 16, first_operations = 8, most_stretch = 64;
-constexpr std::uint32_t shuffled_operations = 3;   // short windows, for tests
+constexpr std::uint32_t shuffled_operations = 3;  // short windows, for tests
 
-constexpr std::int64_t no_time = INT64_MAX;         // it prevails: what one rank does not know counts for none
+constexpr std::int64_t no_time = INT64_MAX;  // it prevails: what one rank does not know counts for none
 constexpr std::uint64_t decision_lag = OnlineDecider::lag;
 
-/// Whether no rank completes the operation before all have started it. Then the rank that came last has the shortest time, and
-/// that is the time of the operation itself; elsewhere a rank may be done early, and the longest time counts.
+/// Whether no rank completes the operation before all have started it. Then the rank that came last has the shortest
+/// time, and that is the time of the operation itself; elsewhere a rank may be done early, and the longest time counts.
 constexpr bool waits_for_all(Op op) { return !rooted(op); }
 
 std::int64_t ns_of(std::uint64_t ticks_taken) {
@@ -57,7 +58,8 @@ std::unique_ptr<OnlineRoutes> OnlineRoutes::make(const CommState& comm, const Ro
 }
 
 void OnlineRoutes::add_slots(Op op, route::DTypeClass dtype, const Routing& routing, const RoutingSources& sources,
-                             const std::vector<std::unique_ptr<LaneState>>& lanes, std::vector<route::OnlineSlot>& slots) {
+                             const std::vector<std::unique_ptr<LaneState>>& lanes,
+                             std::vector<route::OnlineSlot>& slots) {
   for (MeasuredRange& range : routing.measured_ranges(op, dtype, sources, lanes)) {
     if (range.candidates.size() < 2) continue;
     Slot slot{.op = op, .dtype = dtype, .from = range.from, .to = range.to};
@@ -73,14 +75,16 @@ void OnlineRoutes::add_slots(Op op, route::DTypeClass dtype, const Routing& rout
       if (candidate.tied) known.tied |= 1u << c;
     }
     slot.expected_ns = known.expected_ns.front();
-    by_call_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)].push_back(static_cast<std::uint32_t>(slots_.size()));
+    by_call_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)].push_back(
+        static_cast<std::uint32_t>(slots_.size()));
     slots_.push_back(std::move(slot));
     slots.push_back(std::move(known));
   }
 }
 
 std::uint32_t OnlineRoutes::slot_of(const Call& call) const noexcept {
-  const auto& places = by_call_[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(route::class_of(call.op, call.dtype))];
+  const auto& places =
+      by_call_[static_cast<std::size_t>(call.op)][static_cast<std::size_t>(route::class_of(call.op, call.dtype))];
   if (places.empty()) return OnlineTicket::none;
   const std::int64_t bytes = tensor_bytes(call, ranks_);
   for (const std::uint32_t place : places) {
@@ -94,7 +98,7 @@ OnlineRoutes::Decision OnlineRoutes::next(std::uint32_t slot, std::uint64_t sequ
   Decision decision;
   if (waiting_ == 0) {
     decision = try_route(ticket);
-  } else {   // behind operations whose windows may have room for it or not
+  } else {  // behind operations whose windows may have room for it or not
     decision.open = {query_.lock(), 0};
     if (!decision.open) throw_dropped_exchange(*lane_, "times");
   }
@@ -122,7 +126,8 @@ std::shared_ptr<ValueQuery> OnlineRoutes::ask_for_next() {
   if (windows_.empty() || windows_.back().number + 1 < decision_lag) return nullptr;
   std::shared_ptr<ValueQuery> query = query_.lock();
   if (!agreed_) {
-    agreed_ = std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).sent});
+    agreed_ =
+        std::make_shared<AgreedValues>(AgreedValues{false, window(windows_.back().number + 1 - decision_lag).sent});
     query_ = query = std::make_shared<ValueQuery>(*lane_, time_exchange_tag, agreed_);
     query->ask(others_);
   }
@@ -146,16 +151,18 @@ void OnlineRoutes::begin_window(std::uint64_t sequence) {
   next.length = next_length(past, result);
   next.counts.resize(slots_.size(), 0);
   std::vector<std::uint32_t> expected = next.counts;
-  if (!windows_.empty()) {   // as in the last window
+  if (!windows_.empty()) {  // as in the last window
     const Window& last = windows_.back();
     for (std::size_t s = 0; s < slots_.size(); ++s) {
-      if (last.counts[s] > 0) expected[s] = std::max(1u, static_cast<std::uint32_t>(std::uint64_t{last.counts[s]} * next.length / last.length));
+      if (last.counts[s] > 0)
+        expected[s] =
+            std::max(1u, static_cast<std::uint32_t>(std::uint64_t{last.counts[s]} * next.length / last.length));
     }
   }
   next.plan = decider_->plan(expected);
   next.times_ns.assign(next.plan.timed.size(), -1);
   next.due.resize(slots_.size());
-  for (std::size_t i = next.plan.timed.size(); i-- > 0;) {   // those of a slot follow each other
+  for (std::size_t i = next.plan.timed.size(); i-- > 0;) {  // those of a slot follow each other
     next.due[next.plan.timed[i].slot] = {next.plan.timed[i].occurrence, static_cast<std::uint32_t>(i)};
   }
   if (past) windows_.pop_front();
@@ -167,14 +174,16 @@ void OnlineRoutes::begin_window(std::uint64_t sequence) {
 std::uint32_t OnlineRoutes::next_length(const Window* past, const route::WindowResult& result) {
   if (mode_ == Mode::shuffle) return shuffled_operations;
   if (!past) return first_operations;
-  const auto known = static_cast<std::size_t>(std::count_if(result.times_ns.begin(), result.times_ns.end(), [](std::int64_t time) { return time >= 0; }));
+  const auto known = static_cast<std::size_t>(
+      std::count_if(result.times_ns.begin(), result.times_ns.end(), [](std::int64_t time) { return time >= 0; }));
   if (2 * known < result.times_ns.size()) {
     stretch_ = std::min(most_stretch, 2 * stretch_);
   } else if (past->number % 64 == 0) {
     stretch_ = std::max(1u, stretch_ / 2);
   }
   const std::int64_t in_time = window_ns_ * stretch_ * past->length / std::max<std::int64_t>(1, result.elapsed_ns);
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(in_time, fewest_operations, std::min(most_operations, 4 * past->length)));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(in_time, fewest_operations, std::min(most_operations, 4 * past->length)));
 }
 
 /// A window after it has ended, so that async operations have had time to complete.
@@ -193,7 +202,7 @@ route::WindowResult OnlineRoutes::result_of(const Window& past) const {
   for (std::size_t i = 0; i < past.plan.timed.size(); ++i) {
     const std::int64_t largest = agreed_->largest[1 + i];
     if (waits_for_all(slots_[past.plan.timed[i].slot].op)) {
-      result.times_ns.push_back(largest > 0 ? -1 : -largest);   // the shortest, or missing on a rank
+      result.times_ns.push_back(largest > 0 ? -1 : -largest);  // the shortest, or missing on a rank
     } else {
       result.times_ns.push_back(largest == no_time ? -1 : largest);
     }
@@ -226,8 +235,15 @@ void OnlineRoutes::note(const OnlineTicket& ticket, std::uint64_t ticks_taken) {
 
 void OnlineRoutes::report(const route::TrialOutcome& decision, const Window& from_window) {
   const Slot& slot = slots_[decision.slot];
-  decisions_.push_back({decision, slot.op, slot.dtype, slot.from, slot.to, from_window.first_sequence, slot.candidates[decision.from].text,
-                   slot.candidates[decision.to].text, {}});
+  decisions_.push_back({decision,
+                        slot.op,
+                        slot.dtype,
+                        slot.from,
+                        slot.to,
+                        from_window.first_sequence,
+                        slot.candidates[decision.from].text,
+                        slot.candidates[decision.to].text,
+                        {}});
   decisions_.back().reason = reason_of(decisions_.back());
 }
 

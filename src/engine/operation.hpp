@@ -55,7 +55,8 @@ class Accesses {
     ++count_;
   }
   std::size_t size() const { return count_; }
-  /// Promises that the first `reads` are reads and the others writes, and that the ranges of each kind are in order and do not overlap.
+  /// Promises that the first `reads` are reads and the others writes, and that the ranges of each kind are in order and
+  /// do not overlap.
   void mark_sorted(std::size_t reads) {
     sorted_ = true;
     reads_ = reads;
@@ -70,7 +71,8 @@ class Accesses {
 
  private:
   static bool overlaps(const Access* first, const Access* last, const Access& access) {
-    const Access* const at = std::lower_bound(first, last, access.begin, [](const Access& one, const std::byte* begin) { return one.end <= begin; });
+    const Access* const at = std::lower_bound(
+        first, last, access.begin, [](const Access& one, const std::byte* begin) { return one.end <= begin; });
     return at != last && at->begin < access.end;
   }
   std::array<Access, 2> few_;
@@ -79,63 +81,69 @@ class Accesses {
   bool sorted_ = false;
 };
 
-/// Reference-counted: the engine holds one reference until the operation is complete, every Work holds one, and so does every
-/// operation that it waits for.
+/// Reference-counted: the engine holds one reference until the operation is complete, every Work holds one, and so does
+/// every operation that it waits for.
 /// All fields but `references` and `state` are guarded by the engine's lock.
 class Operation final : public Recycled<Operation>, public Polled {
  public:
   enum class State : std::uint8_t { waiting, active, complete };
 
   std::atomic<int> references{1};
-  std::atomic<State> state{State::waiting};   ///< complete is stored last, with release
+  std::atomic<State> state{State::waiting};  ///< complete is stored last, with release
   std::shared_ptr<CommState> comm;
-  LaneState* lane = nullptr;                  ///< while `open_route` is set, a placeholder
+  LaneState* lane = nullptr;  ///< while `open_route` is set, a placeholder
   Call call;
-  std::shared_ptr<std::int64_t[]> lists;      ///< storage of the call's counts and offsets
-  std::string algorithm;                      ///< storage of the call's algorithm
-  Dependencies dependencies{};                            ///< storage of the call's dependencies
+  std::shared_ptr<std::int64_t[]> lists;  ///< storage of the call's counts and offsets
+  std::string algorithm;                  ///< storage of the call's algorithm
+  Dependencies dependencies{};            ///< storage of the call's dependencies
   std::uint64_t sequence = 0;
-  std::uint64_t record = 0;                    ///< its number in the recorder
-  int slot = -1;                              ///< slot on the status board
+  std::uint64_t record = 0;  ///< its number in the recorder
+  int slot = -1;             ///< slot on the status board
   Deadline deadline{};
   Transfer* transfer = nullptr;
   std::optional<Error> error;
-  std::atomic<int> source{
-      -1};  ///< source of a receive, once known; relaxed: a number alone, and final once complete
+  std::atomic<int> source{-1};  ///< source of a receive, once known; relaxed: a number alone, and final once complete
 
-  ListLinks<Operation> among_pending;         ///< in order of issue
-  ListLinks<Operation> among_active;          ///< those that are polled
-  bool needs_host = false;                     ///< counted by StreamOrder: the host still has work to do for it
+  ListLinks<Operation> among_pending;  ///< in order of issue
+  ListLinks<Operation> among_active;   ///< those that are polled
+  bool needs_host = false;             ///< counted by StreamOrder: the host still has work to do for it
 
   // Scheduler state.
   Accesses accesses;
-  std::uint64_t order = 0;                     ///< order of issue in this engine
-  std::uint64_t last_dependent = 0;            ///< the order of the last operation that was made to follow this one
-  bool orphaned = false;                       ///< an operation that it waited for failed before it started
-  OpenRoute open_route;                        ///< what the ranks have yet to agree on before its route is decided
-  OnlineTicket online;                         ///< where routes are measured in the running job
-  std::uint64_t timed_from = 0;                ///< of a timed operation: when it started
-  bool started_at_issue = false;               ///< a message on host memory that nothing held (engine_message.cpp)
-  bool reusable = false;                       ///< it ended well and left nothing in its lists: OperationPool keeps it for the next message
-  std::uint32_t few_at = 0;                    ///< where the hazard index has its only range, while that is in its short list
-  bool launched = false;                       ///< started, and on CUDA memory also in its stream
-  bool stream_waits = false;                   ///< wait() has made a stream wait for it: complete for the caller
-  std::vector<Operation*> follows;            ///< operations whose streams this one's stream waits for; a reference each
-  int blockers = 0;                           ///< holds: earlier operations, an undecided route, the consistency check
-  std::vector<Operation*> after_start;        ///< operations that wait for this one to start; a reference each
-  std::vector<Operation*> after_launches;     ///< operations that wait for all launches of this one, but not beyond `launch_limit`
+  std::uint64_t order = 0;           ///< order of issue in this engine
+  std::uint64_t last_dependent = 0;  ///< the order of the last operation that was made to follow this one
+  bool orphaned = false;             ///< an operation that it waited for failed before it started
+  OpenRoute open_route;              ///< what the ranks have yet to agree on before its route is decided
+  OnlineTicket online;               ///< where routes are measured in the running job
+  std::uint64_t timed_from = 0;      ///< of a timed operation: when it started
+  bool started_at_issue = false;     ///< a message on host memory that nothing held (engine_message.cpp)
+  /// It ended well and left nothing in its lists: OperationPool keeps it for the next message
+  bool reusable = false;
+  /// Where the hazard index has its only range, while that is in its short list
+  std::uint32_t few_at = 0;
+  bool launched = false;      ///< started, and on CUDA memory also in its stream
+  bool stream_waits = false;  ///< wait() has made a stream wait for it: complete for the caller
+  /// Operations whose streams this one's stream waits for; a reference each
+  std::vector<Operation*> follows;
+  int blockers = 0;                     ///< holds: earlier operations, an undecided route, the consistency check
+  std::vector<Operation*> after_start;  ///< operations that wait for this one to start; a reference each
+  /// Operations that wait for all launches of this one, but not beyond `launch_limit`
+  std::vector<Operation*> after_launches;
   Deadline launch_limit{};
-  std::vector<Operation*> after_completion;   ///< operations that wait for this one to complete; a reference each
-  bool awaiting_check = false;                 ///< held until the consistency checker confirms it
-  Operation* group = nullptr;                 ///< the batch it belongs to
-  std::vector<Operation*> batch;              ///< if it is a batch: its members, a reference each
-  int members = 0;                            ///< if it is a batch: how many members are not complete
-  std::shared_ptr<fuse::Fusion> fusion;       ///< if it is a fused message: its tensors
-  std::vector<Operation*> tensors;            ///< if it carries tensors of a fuse scope: the operations of their Works, a reference each
-  bool collected = false;                     ///< by automatic fusion; it starts inside the message that the ranks agree on
-  std::string named_backend;                  ///< of a collected operation, if its call named one
-  bool of_tensor = false;                     ///< the operation of a Work in a fuse scope; once issued, `batch` is what carries it
-  std::vector<std::function<void()>> callbacks;   ///< called, without the lock, when it is complete
+  std::vector<Operation*> after_completion;  ///< operations that wait for this one to complete; a reference each
+  bool awaiting_check = false;               ///< held until the consistency checker confirms it
+  Operation* group = nullptr;                ///< the batch it belongs to
+  std::vector<Operation*> batch;             ///< if it is a batch: its members, a reference each
+  int members = 0;                           ///< if it is a batch: how many members are not complete
+  std::shared_ptr<fuse::Fusion> fusion;      ///< if it is a fused message: its tensors
+  /// If it carries tensors of a fuse scope: the operations of their Works, a reference each
+  std::vector<Operation*> tensors;
+  /// By automatic fusion; it starts inside the message that the ranks agree on
+  bool collected = false;
+  std::string named_backend;  ///< of a collected operation, if its call named one
+  /// The operation of a Work in a fuse scope; once issued, `batch` is what carries it
+  bool of_tensor = false;
+  std::vector<std::function<void()>> callbacks;  ///< called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as known.
@@ -143,15 +151,18 @@ class Operation final : public Recycled<Operation>, public Polled {
     if (open_route) return open_route.awaited();
     if (!transfer) return {};
     std::vector<int> ranks = transfer->awaited();
-    if (!ranks.empty() && !collective() && call.root >= 0) ranks = {call.root};   // a lane inside a host counts in its own way
+    // A lane inside a host counts in its own way
+    if (!ranks.empty() && !collective() && call.root >= 0) ranks = {call.root};
     return ranks;
   }
-  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }   // pairs with Engine::finish()
+  // Pairs with Engine::finish()
+  bool complete() const { return state.load(std::memory_order_acquire) == State::complete; }
   bool ended_well() const { return complete() && !error; }  // the error is final by then
-  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }   // relaxed: whoever copies a reference holds one
+  // Relaxed: whoever copies a reference holds one
+  void retain() noexcept { references.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    // The holder of the only reference needs no atomic subtraction, since nobody else can add one. Both accesses: pairs with
-    // the subtraction of others, whose last uses come first.
+    // The holder of the only reference needs no atomic subtraction, since nobody else can add one. Both accesses: pairs
+    // with the subtraction of others, whose last uses come first.
     const bool only = references.load(std::memory_order_acquire) == 1;
     if (only || references.fetch_sub(1, std::memory_order_acq_rel) == 1) dispose();
   }
@@ -160,11 +171,12 @@ class Operation final : public Recycled<Operation>, public Polled {
   void dispose() noexcept;
 };
 
-/// Operations of messages that are complete, kept constructed by the thread that dropped the last reference: to construct and
-/// destroy one takes as long as to send a message.
+/// Operations of messages that are complete, kept constructed by the thread that dropped the last reference: to
+/// construct and destroy one takes as long as to send a message.
 class MEDLEY_API OperationPool {
  public:
-  /// One that is as after its construction but for `call`, `deadline`, `accesses` and `state`, which every message sets.
+  /// One that is as after its construction but for `call`, `deadline`, `accesses` and `state`, which every message
+  /// sets.
   static Operation* take();
   static void keep(Operation& operation) noexcept;
 };

@@ -7,15 +7,16 @@ namespace medley::core {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::size_t capacity = 0;   // otherwise sanitizers would miss uses after free
+constexpr std::size_t capacity = 0;  // otherwise sanitizers would miss uses after free
 #else
 constexpr std::size_t capacity = 128;
 #endif
 
-/// Of one thread. Has no destructor, as the list of Recycled; linked by `among_pending`, which a complete operation does not use.
+/// Of one thread. Has no destructor, as the list of Recycled; linked by `among_pending`, which a complete operation
+/// does not use.
 struct Kept {
   Operation* first;
-  std::size_t left;   ///< how many more it may keep; 0 before its first use and after the thread's end
+  std::size_t left;  ///< how many more it may keep; 0 before its first use and after the thread's end
   bool opened;
 };
 constinit thread_local Kept kept{};

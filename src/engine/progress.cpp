@@ -31,7 +31,8 @@ void Progress::remove_lanes(const CommState& comm) {
 }
 
 void Progress::count_undelivered() {
-  undelivered_lanes_ = static_cast<int>(std::count_if(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active == 0; }));
+  undelivered_lanes_ = static_cast<int>(
+      std::count_if(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active == 0; }));
 }
 
 void Progress::move_lane(LaneState& lane) {
@@ -83,7 +84,7 @@ bool Progress::poll_from(Operation* first, std::size_t count) {
   next_ = first;
   for (; next_ && count > 0; --count) {
     Operation& operation = *next_;
-    next_ = ActiveList::next(operation);   // remove() keeps it valid
+    next_ = ActiveList::next(operation);  // remove() keeps it valid
     moved = poll(operation) || moved;
   }
   return moved;
@@ -97,13 +98,14 @@ bool Progress::run(Extent extent) {
   moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest) || moved;
   if (all > polled_in_a_pass) {
     // The others round-robin: some, or as many as it takes to find one that moved.
-    for (std::size_t looked = 0; looked < (extent == Extent::all ? all : others) && (looked == 0 || !moved); looked += others) {
+    for (std::size_t looked = 0; looked < (extent == Extent::all ? all : others) && (looked == 0 || !moved);
+         looked += others) {
       moved = poll_from(resume_ ? resume_ : next_ ? next_ : active_.front(), others) || moved;
       resume_ = next_;
     }
   }
   next_ = nullptr;
-  moved = moved || !ready_.empty();   // one that asked meanwhile is polled in the next pass
+  moved = moved || !ready_.empty();  // one that asked meanwhile is polled in the next pass
   std::erase_if(lanes_, [](const LaneState* lane) { return lane->active == 0 && !lane->has_undelivered(); });
   count_undelivered();
   return moved;
@@ -114,7 +116,8 @@ bool Progress::has_value_exchange() const {
 }
 
 Waiting Progress::how_to_wait() const {
-  const bool any_active = std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active > 0; });
+  const bool any_active =
+      std::any_of(lanes_.begin(), lanes_.end(), [](const LaneState* lane) { return lane->active > 0; });
   Waiting waiting;
   bool first = true;
   for (const LaneState* lane : lanes_) {

@@ -1,5 +1,5 @@
-// Progresses started operations: polls them and calls progress on their lanes, and turns exceptions into an error of the
-// operation or of the lane. The engine owns one, under its lock, and acts on the results.
+// Progresses started operations: polls them and calls progress on their lanes, and turns exceptions into an error of
+// the operation or of the lane. The engine owns one, under its lock, and acts on the results.
 #pragma once
 
 #include <medley/error.hpp>
@@ -27,7 +27,7 @@ class MEDLEY_API Progress {
     ~Events() = default;
   };
   enum class Extent { some, all };
-  static constexpr std::size_t polled_in_a_pass = 128;   ///< with Extent::some: a pass then takes about 1 µs
+  static constexpr std::size_t polled_in_a_pass = 128;  ///< with Extent::some: a pass then takes about 1 µs
 
   explicit Progress(Events& events) : events_(events) {}
 
@@ -45,17 +45,18 @@ class MEDLEY_API Progress {
   }
   /// Adds a lane that needs progress; returns whether it is new.
   bool add_lane(LaneState& lane) {
-    return (lanes_.empty() || lanes_.front() != &lane) && add_another(lane);   // mostly there is one
+    return (lanes_.empty() || lanes_.front() != &lane) && add_another(lane);  // mostly there is one
   }
   void remove_lanes(const CommState& comm);
   /// Adds a lane with something undelivered that no operation here waits for; returns whether it is new.
   bool add_undelivered(LaneState& lane);
 
-  /// One pass. True if anything moved. `some`: of thousands of operations, the oldest (libraries complete them first) and a
-  /// round-robin part of the others, so that a pass takes as long with many as with few. `all`: every operation, unless one has
-  /// moved; only after such a pass may a thread sleep.
+  /// One pass. True if anything moved. `some`: of thousands of operations, the oldest (libraries complete them first)
+  /// and a round-robin part of the others, so that a pass takes as long with many as with few. `all`: every operation,
+  /// unless one has moved; only after such a pass may a thread sleep.
   bool run(Extent extent = Extent::some);
-  /// The time, for operations that a pass finds complete one after the other: read once until a poll has done more than look.
+  /// The time, for operations that a pass finds complete one after the other: read once until a poll has done more than
+  /// look.
   std::uint64_t moment() { return moment_ ? moment_ : moment_ = ticks(); }
   /// Polls one operation that somebody waits for; true if it moved.
   bool poll(Operation& operation);
@@ -80,13 +81,13 @@ class MEDLEY_API Progress {
   void count_undelivered();
 
   Events& events_;
-  ActiveList active_;                    ///< polled in every pass, in order of start
-  PollList ready_;                       ///< whose transfers asked for a poll, in that order
-  Operation* next_ = nullptr;            ///< the next to poll in the running pass
-  Operation* resume_ = nullptr;          ///< where the next pass resumes beyond the oldest
-  std::vector<LaneState*> lanes_;        ///< with active operations, or undelivered
-  int undelivered_lanes_ = 0;            ///< those of them without active operations
-  std::uint64_t moment_ = 0;             ///< 0: not read yet
+  ActiveList active_;              ///< polled in every pass, in order of start
+  PollList ready_;                 ///< whose transfers asked for a poll, in that order
+  Operation* next_ = nullptr;      ///< the next to poll in the running pass
+  Operation* resume_ = nullptr;    ///< where the next pass resumes beyond the oldest
+  std::vector<LaneState*> lanes_;  ///< with active operations, or undelivered
+  int undelivered_lanes_ = 0;      ///< those of them without active operations
+  std::uint64_t moment_ = 0;       ///< 0: not read yet
 };
 
 }  // namespace medley::core

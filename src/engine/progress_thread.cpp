@@ -11,8 +11,8 @@ ProgressThread::ProgressThread(Engine& engine) : engine_(engine) {
 }
 
 ProgressThread::~ProgressThread() {
-  // Sequentially consistent, as are going_idle() and stopping(): either the thread sees the stop, or this store comes after its
-  // own to idle_ and ends its wait. With weaker orders each could miss the other.
+  // Sequentially consistent, as are going_idle() and stopping(): either the thread sees the stop, or this store comes
+  // after its own to idle_ and ends its wait. With weaker orders each could miss the other.
   stop_.store(true);
   idle_.store(false);
   idle_.notify_one();

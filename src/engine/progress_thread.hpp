@@ -1,5 +1,5 @@
-// A thread that progresses a context's pending operations while the program is elsewhere. Needed for CUDA buffers over host
-// backends and for PyTorch, which may never call in; optional otherwise.
+// A thread that progresses a context's pending operations while the program is elsewhere. Needed for CUDA buffers over
+// host backends and for PyTorch, which may never call in; optional otherwise.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,9 @@ class ProgressThread {
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
-  /// Something is pending now. Called under the engine's lock, as is going_idle(), so that no wake-up is lost. (relaxed: the
-  /// lock orders idle_ between them, and what is pending is read under it. notify_one() ends a wait that has seen the old value.)
+  /// Something is pending now. Called under the engine's lock, as is going_idle(), so that no wake-up is lost.
+  /// (relaxed: the lock orders idle_ between them, and what is pending is read under it. notify_one() ends a wait that
+  /// has seen the old value.)
   void nudge() noexcept {
     if (!idle_.load(std::memory_order_relaxed)) return;
     idle_.store(false, std::memory_order_relaxed);

@@ -10,19 +10,21 @@
 namespace medley::core {
 namespace {
 
-// Connecting takes up to half a second where many ranks connect at once. A peer that has not joined a connection, or a collective in
-// phases, by then may itself wait for the held collective.
+// Connecting takes up to half a second where many ranks connect at once. A peer that has not joined a connection, or a
+// collective in phases, by then may itself wait for the held collective.
 constexpr std::chrono::seconds longest_launching(1);
 
-// Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for each of
-// 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
+// Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for
+// each of 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
 constexpr std::size_t most_concurrent = 64;
 
 bool both_in_streams(const Operation& a, const Operation& b) { return a.lane->in_streams && b.lane->in_streams; }
 
 }  // namespace
 
-std::size_t Scheduler::most_started(const LaneState& lane) { return lane.filled->concurrent_collectives() ? most_concurrent : 1; }
+std::size_t Scheduler::most_started(const LaneState& lane) {
+  return lane.filled->concurrent_collectives() ? most_concurrent : 1;
+}
 
 /// A reference each: the comm may fail and the caller drop the operation before the earlier one releases it.
 void Scheduler::behind(std::vector<Operation*>& list, Operation& operation) {
@@ -39,8 +41,11 @@ void Scheduler::hold(Operation& operation) {
 void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
   if (!both_in_streams(earlier, operation)) return behind(earlier.after_completion, operation);
   // Launched collectives of one lane run in its stream, in order. Compressed ones have kernels in another stream.
-  const bool one_stream = !compress::is_compressed(earlier.call.algorithm) && !compress::is_compressed(operation.call.algorithm);
-  if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective() && one_stream) return;
+  const bool one_stream =
+      !compress::is_compressed(earlier.call.algorithm) && !compress::is_compressed(operation.call.algorithm);
+  if (earlier.launched && earlier.lane == operation.lane && earlier.collective() && operation.collective() &&
+      one_stream)
+    return;
   earlier.retain();
   operation.follows.push_back(&earlier);
   behind_launch(earlier, operation);
@@ -59,7 +64,8 @@ void Scheduler::behind_all_launches(Operation& earlier, Operation& collective) {
 void Scheduler::order_in_lane(Operation& operation, bool even_if_dependent) {
   LaneState& lane = *operation.lane;
   std::deque<Operation*>& before = lane.collectives;
-  if (!before.empty() && (before.back()->last_dependent != operation.order || even_if_dependent)) behind_launch(*before.back(), operation);
+  if (!before.empty() && (before.back()->last_dependent != operation.order || even_if_dependent))
+    behind_launch(*before.back(), operation);
   if (!lane.in_streams) {
     const std::size_t most = most_started(lane);
     if (before.size() >= most) behind(before[before.size() - most]->after_completion, operation);
@@ -97,7 +103,8 @@ void Scheduler::add(Operation& operation) {
   if (!operation.collective()) return order_message(operation);
   CommState& comm = *operation.comm;
   // Behind an operation that may yet go to the same lane, no lane order is known. A stream-ordered route is never open.
-  if (lane.in_streams || (!operation.open_route && !operation.collected && comm.awaiting_lane_order.empty())) return order_in_lane(operation, false);
+  if (lane.in_streams || (!operation.open_route && !operation.collected && comm.awaiting_lane_order.empty()))
+    return order_in_lane(operation, false);
   comm.awaiting_lane_order.push_back(&operation);
   hold(operation);
 }
@@ -131,7 +138,7 @@ void Scheduler::release_all(std::span<Operation* const> waiting) {
       next->release();
     }
   }
-  if (starting_) return;   // the loop below is already running further up the stack: a chain may be thousands long
+  if (starting_) return;  // the loop below is already running further up the stack: a chain may be thousands long
   struct Starting {
     explicit Starting(bool& flag) : flag_(flag) { flag_ = true; }
     ~Starting() { flag_ = false; }
@@ -156,7 +163,7 @@ void Scheduler::finished(Operation& operation) {
   hazards_.remove(operation);
   streams_.finished(operation);
   if (!operation.collective() && !lane.messages.empty()) lane.messages.remove(operation);
-  if (operation.collective()) {   // they complete nearly in order, so it is near the front
+  if (operation.collective()) {  // they complete nearly in order, so it is near the front
     const auto at = std::find(lane.collectives.begin(), lane.collectives.end(), &operation);
     if (at != lane.collectives.end()) lane.collectives.erase(at);
   }
@@ -172,14 +179,15 @@ void Scheduler::look_for_late_launches() {
   if (streams_.launching().empty()) return;
   const auto now = std::chrono::steady_clock::now();
   for (Operation* earlier : std::vector<Operation*>(streams_.launching())) {
-    if (!earlier->after_launches.empty() && now >= earlier->launch_limit) release_all(std::exchange(earlier->after_launches, {}));
+    if (!earlier->after_launches.empty() && now >= earlier->launch_limit)
+      release_all(std::exchange(earlier->after_launches, {}));
   }
 }
 
 void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingList& pending) {
   bool any = false;
   for (Operation* operation : failing) {
-    if (operation->launched && !operation->lane->in_streams) continue;   // its dependencies are complete
+    if (operation->launched && !operation->lane->in_streams) continue;  // its dependencies are complete
     any = true;
     for (auto* list : {&operation->after_completion, &operation->after_start}) {
       for (Operation* waiting : *list) waiting->orphaned = true;
@@ -190,7 +198,8 @@ void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingLi
   hazards_.clear();
   for (Operation& operation : pending) {
     if (operation.error) continue;
-    for (Operation* earlier = operation.orphaned ? pending.front() : &operation; earlier != &operation; earlier = PendingList::next(*earlier)) {
+    for (Operation* earlier = operation.orphaned ? pending.front() : &operation; earlier != &operation;
+         earlier = PendingList::next(*earlier)) {
       if (earlier->error) continue;
       if (conflict(earlier->accesses, operation.accesses)) {
         behind_memory(*earlier, operation);

@@ -31,7 +31,9 @@ std::unique_ptr<SizeAgreement> SizeAgreement::make(const CommState& comm) {
   return made;
 }
 
-bool SizeAgreement::decides(const Call& call) const { return has_local_counts(call.op) && kinds_[kind_of(call)].by_size; }
+bool SizeAgreement::decides(const Call& call) const {
+  return has_local_counts(call.op) && kinds_[kind_of(call)].by_size;
+}
 
 SizeAgreement::Decision SizeAgreement::next(const Call& call) {
   const std::size_t index = kind_of(call);

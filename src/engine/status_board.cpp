@@ -10,7 +10,7 @@
 namespace medley::core {
 
 std::uint64_t StatusBoard::first_word(const Operation& operation) {
-  const bool known = operation.lane && !operation.open_route;   // where the size is open the lane is a placeholder
+  const bool known = operation.lane && !operation.open_route;  // where the size is open the lane is a placeholder
   // relaxed: written under the engine's lock, which is held here
   const bool running = operation.state.load(std::memory_order_relaxed) == Operation::State::active;
   return pack({operation.comm->status->number, known ? operation.lane->place : no_lane, operation.call.op, running});
@@ -23,12 +23,13 @@ std::uint64_t StatusBoard::third_word(const Operation& operation) {
 StatusBoard::Words StatusBoard::Slot::read() const noexcept {
   Words copy{};
   for (int tries = 0; tries < 1000; ++tries) {
-    const std::uint32_t before = version.load(std::memory_order_acquire);   // pairs with the last store of write()
-    for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = words[i].load(std::memory_order_acquire);   // with its others
+    const std::uint32_t before = version.load(std::memory_order_acquire);  // pairs with the last store of write()
+    // With its others
+    for (std::size_t i = 0; i < copy.size(); ++i) copy[i] = words[i].load(std::memory_order_acquire);
     // relaxed: after the words' acquire loads; a reader of a new word sees here that its writer had begun
     if (before % 2 == 0 && version.load(std::memory_order_relaxed) == before) return copy;
   }
-  return {};   // a writer was descheduled in the middle: its record is skipped
+  return {};  // a writer was descheduled in the middle: its record is skipped
 }
 
 std::shared_ptr<CommStatus> StatusBoard::add(const CommState& comm) {
@@ -65,7 +66,8 @@ void StatusBoard::show_awaited(Operation& operation) {
   words[1] = operation.sequence;
   words[2] = third_word(operation);
   for (const int member : operation.awaited()) {
-    if (member >= 0 && member < most_ranks) words[static_cast<std::size_t>(3 + member / 64)] |= std::uint64_t{1} << (member % 64);
+    if (member >= 0 && member < most_ranks)
+      words[static_cast<std::size_t>(3 + member / 64)] |= std::uint64_t{1} << (member % 64);
   }
   slots_[static_cast<std::size_t>(operation.slot)].write(words.data(), words.size());
   awaited_shown_ |= 1u << operation.slot;
@@ -93,8 +95,10 @@ nlohmann::json StatusBoard::describe(const Words& words) const {
   if (!comm) return nullptr;
   const auto lane = static_cast<std::size_t>(shown.lane);
   const auto peer = static_cast<int>(static_cast<std::int64_t>(words[2]));
-  nlohmann::json text{{"op", name(shown.op)}, {"sequence", words[1]},
-                      {"state", shown.running ? "running" : "held back"}, {"comm", comm->name}};
+  nlohmann::json text{{"op", name(shown.op)},
+                      {"sequence", words[1]},
+                      {"state", shown.running ? "running" : "held back"},
+                      {"comm", comm->name}};
   if (lane < comm->lanes.size()) text["backend"] = comm->lanes[lane];
   if (peer != no_peer) text["peer"] = peer;
   for (std::size_t member = 0; member < comm->world_ranks.size() && member < most_ranks; ++member) {
@@ -124,31 +128,39 @@ std::shared_ptr<const CommStatus> StatusBoard::find(const std::string& name) con
 nlohmann::json StatusBoard::status(const std::string& name) const {
   const std::shared_ptr<const CommStatus> comm = find(name);
   if (!comm) return {{"unknown", true}};
-  const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);   // relaxed: as is `messages`, a count alone
-  nlohmann::json status{{"rank", comm->rank}, {"world_rank", comm->world_ranks[static_cast<std::size_t>(comm->rank)]}, {"issued", issued},
+  // Relaxed: as is `messages`, a count alone
+  const std::uint64_t issued = comm->collectives.load(std::memory_order_relaxed);
+  nlohmann::json status{{"rank", comm->rank},
+                        {"world_rank", comm->world_ranks[static_cast<std::size_t>(comm->rank)]},
+                        {"issued", issued},
                         {"messages", comm->messages.load(std::memory_order_relaxed)},
-                        {"pending", nlohmann::json::array()}, {"elsewhere", nlohmann::json::array()}};
+                        {"pending", nlohmann::json::array()},
+                        {"elsewhere", nlohmann::json::array()}};
   std::vector<nlohmann::json> shown;
   for (const Slot& slot : slots_) {
     const Words words = slot.read();
     if (words[0] & slot_taken) shown.push_back(describe(words));
   }
-  if (const std::uint64_t word = inline_.load(std::memory_order_acquire)) {   // pairs with show_inline()
+  if (const std::uint64_t word = inline_.load(std::memory_order_acquire)) {  // pairs with show_inline()
     const Shown call = unpack_inline(word);
     const auto here = find(call.comm);
     Words words{};
     words[0] = pack(call);
     // relaxed: after the acquire load of inline_
-    words[1] = !here ? 0 : (is_collective(call.op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
-    words[2] = static_cast<std::uint64_t>(static_cast<std::int64_t>(is_collective(call.op) ? no_peer : root_of_inline(word)));
+    words[1] =
+        !here ? 0 : (is_collective(call.op) ? here->collectives : here->messages).load(std::memory_order_relaxed);
+    words[2] =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(is_collective(call.op) ? no_peer : root_of_inline(word)));
     shown.push_back(describe(words));
   }
   std::erase(shown, nullptr);
-  std::stable_sort(shown.begin(), shown.end(), [](const auto& a, const auto& b) { return a["sequence"] < b["sequence"]; });
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const auto& a, const auto& b) { return a["sequence"] < b["sequence"]; });
   std::uint64_t completed = issued;
   for (auto& operation : shown) {
     const bool here = operation["comm"] == comm->name;
-    if (here && !operation.contains("peer")) completed = std::min(completed, operation["sequence"].get<std::uint64_t>() - 1);
+    if (here && !operation.contains("peer"))
+      completed = std::min(completed, operation["sequence"].get<std::uint64_t>() - 1);
     nlohmann::json& list = status[here ? "pending" : "elsewhere"];
     if (list.size() < 8) list.push_back(std::move(operation));
   }

@@ -28,14 +28,18 @@ LaneState* exchange_lane(const CommState& comm) {
 }
 
 void throw_dropped_exchange(const LaneState& lane, std::string_view what) {
-  throw Error(ErrorKind::system,
-              fmt::format("comm {}: the exchange of {} that decides this route was dropped, because the collective that started it failed while "
-                          "being issued; abort this comm and make a new one", lane.comm->name, what),
-              {.comm = lane.comm->name, .backend = lane.name});
+  throw Error(
+      ErrorKind::system,
+      fmt::format(
+          "comm {}: the exchange of {} that decides this route was dropped, because the collective that started it failed while "
+          "being issued; abort this comm and make a new one",
+          lane.comm->name, what),
+      {.comm = lane.comm->name, .backend = lane.name});
 }
 
 void ValueExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> values, const std::vector<int>& ranks) {
-  SentValues& sent = open_.emplace_back(SentValues{std::make_shared<const std::vector<std::int64_t>>(std::move(values)), {}});
+  SentValues& sent =
+      open_.emplace_back(SentValues{std::make_shared<const std::vector<std::int64_t>>(std::move(values)), {}});
   sent.left.reserve(ranks.size());
   for (int rank : ranks) {
     Call call = message(Op::send, rank, tag);
@@ -44,8 +48,8 @@ void ValueExchange::tell(Lane& lane, int tag, std::vector<std::int64_t> values, 
     try {
       if (Transfer* transfer = lane.start(call)) sent.left.push_back(transfer);
     } catch (...) {
-      // The peer has left and needs nothing more, or it is lost, or the lane has failed: the lane itself reports that to
-      // operations that wait for it.
+      // The peer has left and needs nothing more, or it is lost, or the lane has failed: the lane itself reports that
+      // to operations that wait for it.
     }
   }
   poll(sent);
@@ -57,7 +61,7 @@ void ValueExchange::poll(SentValues& sent) noexcept {
     try {
       if (transfer->poll() != Poll::complete) return false;
       transfer->release();
-    } catch (...) {   // as above
+    } catch (...) {  // as above
       transfer->abandon(sent.values);
     }
     return true;

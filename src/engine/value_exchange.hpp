@@ -1,6 +1,7 @@
-// An all-gather of a few numbers between the ranks of a comm that nobody waits for when they are sent: with messages of an internal
-// tag, asked for a window of operations later, and combined by their maximum. What decides routes but is not equal on all ranks travels this way:
-// sizes of v-collectives (size_agreement.hpp) and times of operations (online_routes.hpp).
+// An all-gather of a few numbers between the ranks of a comm that nobody waits for when they are sent: with messages of
+// an internal tag, asked for a window of operations later, and combined by their maximum. What decides routes but is
+// not equal on all ranks travels this way: sizes of v-collectives (size_agreement.hpp) and times of operations
+// (online_routes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct LaneState;
 /// The lane of a comm that carries such messages: that of its sends of host memory; null if it has none.
 LaneState* exchange_lane(const CommState& comm);
 
-/// For an operation whose route an exchange of `what` decides, which another operation asked for that was then not issued.
+/// For an operation whose route an exchange of `what` decides, which another operation asked for that was then not
+/// issued.
 [[noreturn, gnu::cold]] void throw_dropped_exchange(const LaneState& lane, std::string_view what);
 
 /// The messages that a lane has sent and that are not complete yet; they take space in the library or at the receiver.
@@ -48,7 +50,8 @@ class MEDLEY_API ValueExchange {
 /// The values of a window, once known on all ranks.
 struct AgreedValues {
   bool known = false;
-  std::vector<std::int64_t> largest;   ///< of all ranks' values, each by its place; until agreed, what this rank contributes
+  /// Of all ranks' values, each by its place; until agreed, what this rank contributes
+  std::vector<std::int64_t> largest;
 };
 
 /// What operations with an open route wait for: the values of an earlier window. The lane counts as active meanwhile.
@@ -69,7 +72,8 @@ class ValueQuery {
  private:
   LaneState& lane_;
   std::shared_ptr<AgreedValues> agreed_;
-  std::shared_ptr<std::vector<std::vector<std::int64_t>>> received_;   ///< from each rank that was asked; shared with abandoned receives
+  /// From each rank that was asked; shared with abandoned receives
+  std::shared_ptr<std::vector<std::vector<std::int64_t>>> received_;
   algorithms::Messages messages_;
 };
 

@@ -19,8 +19,9 @@ Call as_bytes(const Call& call) {
 
 bool travel_together(const Member& a, const Member& b) {
   const Call &x = a.call, &y = b.call;
-  return x.op == y.op && x.memory == y.memory && x.deterministic == y.deterministic && (!rooted(x.op) || x.root == y.root) &&
-         (!reduces(x.op) || (x.dtype == y.dtype && x.reduce == y.reduce)) && a.backend == b.backend && a.algorithm == b.algorithm;
+  return x.op == y.op && x.memory == y.memory && x.deterministic == y.deterministic &&
+         (!rooted(x.op) || x.root == y.root) && (!reduces(x.op) || (x.dtype == y.dtype && x.reduce == y.reduce)) &&
+         a.backend == b.backend && a.algorithm == b.algorithm;
 }
 
 std::chrono::nanoseconds shorter(std::chrono::nanoseconds a, std::chrono::nanoseconds b) {
@@ -34,8 +35,8 @@ bool travels_alone(const Member& member) {
 
 /// A fused message that still takes tensors, or a series.
 struct Open {
-  std::size_t at;          ///< in the result
-  std::int64_t bytes;      ///< 0 for a series, which has no limit
+  std::size_t at;      ///< in the result
+  std::int64_t bytes;  ///< 0 for a series, which has no limit
   bool series;
 };
 
@@ -57,7 +58,8 @@ std::vector<Composed> compose(std::span<const Member> members, int rank, int ran
     const bool series = large == Large::in_series && !alone && !fused && member.call.memory == Memory::host;
     const auto found = !fused && !series ? open.end() : std::find_if(open.begin(), open.end(), [&](const Open& one) {
       const Member& first = *composed[one.at].first;
-      return one.series == series && travel_together(first, member) && (!series || first.call.dtype == member.call.dtype);
+      return one.series == series && travel_together(first, member) &&
+             (!series || first.call.dtype == member.call.dtype);
     });
     if (found != open.end() && (series || found->bytes + bytes <= most_message_bytes)) {
       Composed& message = composed[found->at];
@@ -71,13 +73,15 @@ std::vector<Composed> compose(std::span<const Member> members, int rank, int ran
       if (found != open.end()) *found = fresh;
       else open.push_back(fresh);
     }
-    composed.push_back({.call = member.call, .members = {i}, .first = &member, .deadline = member.deadline, .series = series});
+    composed.push_back(
+        {.call = member.call, .members = {i}, .first = &member, .deadline = member.deadline, .series = series});
   }
   for (Composed& message : composed) {
     if (message.members.size() == 1) continue;
     message.fusion = std::make_shared<Fusion>();
     message.fusion->reserve(message.members.size());
-    const bool typed = message.series || reduces(message.call.op);   // a series keeps the type, for its routes and codecs
+    // A series keeps the type, for its routes and codecs
+    const bool typed = message.series || reduces(message.call.op);
     for (const std::uint32_t i : message.members) {
       const Call& call = members[i].call;
       if (typed) message.fusion->add(call, rank, ranks);

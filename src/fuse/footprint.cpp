@@ -7,8 +7,8 @@
 namespace medley::fuse {
 namespace {
 
-/// Calls `see(begin, end, write)` for the memory that a call touches. v-collectives are taken as the range from their first part to
-/// the end of their last one: a conflict with collected tensors is refused, so it need not be exact.
+/// Calls `see(begin, end, write)` for the memory that a call touches. v-collectives are taken as the range from their
+/// first part to the end of their last one: a conflict with collected tensors is refused, so it need not be exact.
 template <class See>
 void each_range(const Call& call, See&& see) {
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
@@ -45,23 +45,27 @@ bool Footprint::conflicts(const Call& call) const {
 }
 
 void Footprint::add(const Call& call) {
-  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) { unite(write ? writes_ : reads_, begin, end); });
+  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) {
+    unite(write ? writes_ : reads_, begin, end);
+  });
 }
 
 void Overlaps::add(const Call& call) {
   const std::size_t first = ranges_.size();
-  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) { ranges_.push_back({begin, end, write}); });
+  each_range(call, [&](const std::byte* begin, const std::byte* end, bool write) {
+    ranges_.push_back({begin, end, write});
+  });
   if (ranges_.size() != first + 2) return;
   Range &in = ranges_[first], &out = ranges_[first + 1];
   if (in.begin >= out.end || out.begin >= in.end) return;
-  in = {std::min(in.begin, out.begin), std::max(in.end, out.end), true};   // in place: one range
+  in = {std::min(in.begin, out.begin), std::max(in.end, out.end), true};  // in place: one range
   ranges_.pop_back();
 }
 
 bool Overlaps::any() {
   const auto before = [](const Range& a, const Range& b) { return a.begin < b.begin; };
   if (!std::is_sorted(ranges_.begin(), ranges_.end(), before)) std::sort(ranges_.begin(), ranges_.end(), before);
-  const std::byte *end = nullptr, *written = nullptr;   // of the ranges so far
+  const std::byte *end = nullptr, *written = nullptr;  // of the ranges so far
   for (const Range& range : ranges_) {
     if (range.begin < written || (range.write && range.begin < end)) return true;
     end = std::max(end, range.end);

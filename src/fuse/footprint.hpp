@@ -1,4 +1,5 @@
-// The memory of collected tensors: finds a tensor that overlaps one collected before it, where one of the two is written.
+// The memory of collected tensors: finds a tensor that overlaps one collected before it, where one of the two is
+// written.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ class MEDLEY_API Footprint {
   bool empty() const { return reads_.empty() && writes_.empty(); }
 
  private:
-  using Ranges = std::map<const std::byte*, const std::byte*>;   ///< begin to end; they do not overlap
+  using Ranges = std::map<const std::byte*, const std::byte*>;  ///< begin to end; they do not overlap
   static bool meets(const Ranges& ranges, const std::byte* begin, const std::byte* end);
   static void unite(Ranges& ranges, const std::byte* begin, const std::byte* end);
   Ranges reads_, writes_;

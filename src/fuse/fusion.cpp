@@ -31,7 +31,7 @@ void Fusion::set_tensor(Call& call, const FusedTensor& tensor, int ranks) {
 }
 
 std::uint64_t Fusion::layout() const {
-  std::uint64_t hash = 0xcbf29ce484222325;   // FNV-1a over the counts
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a over the counts
   for (const FusedTensor& tensor : tensors_) hash = (hash ^ static_cast<std::uint64_t>(tensor.count)) * 0x100000001b3;
   return hash;
 }
@@ -43,7 +43,7 @@ PackedSides packed_sides(const Call& call, std::int64_t part_bytes, int rank, in
     case Op::reduce_scatter: return {0, own, all};
     case Op::gather: return rank == call.root ? PackedSides{own, 0, all} : PackedSides{0, 0, part_bytes};
     case Op::scatter: return rank == call.root ? PackedSides{0, own, all} : PackedSides{0, 0, part_bytes};
-    case Op::all_to_all: return {0, all, 2 * all};   // in place, every backend would need scratch memory of its own
+    case Op::all_to_all: return {0, all, 2 * all};  // in place, every backend would need scratch memory of its own
     default: return {0, 0, part_bytes};
   }
 }

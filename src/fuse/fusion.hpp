@@ -1,5 +1,6 @@
-// A fused collective: many tensors that one message carries, and where each of them is in the packed buffer; or many that travel one after
-// the other. The engine issues it as one operation; the packed lane and the staged lane copy by its layout.
+// A fused collective: many tensors that one message carries, and where each of them is in the packed buffer; or many
+// that travel one after the other. The engine issues it as one operation; the packed lane and the staged lane copy by
+// its layout.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,18 @@
 
 namespace medley::fuse {
 
-/// Whether tensors of this operation can share a message: collectives whose parts are equal on all ranks. v-collectives are routed
-/// by an agreed size each, and a barrier has no tensors.
+/// Whether tensors of this operation can share a message: collectives whose parts are equal on all ranks. v-collectives
+/// are routed by an agreed size each, and a barrier has no tensors.
 constexpr bool fusable(Op op) {
   switch (op) {
-    case Op::broadcast: case Op::reduce: case Op::all_reduce: case Op::gather: case Op::all_gather: case Op::scatter:
-    case Op::reduce_scatter: case Op::all_to_all: return true;
+    case Op::broadcast:
+    case Op::reduce:
+    case Op::all_reduce:
+    case Op::gather:
+    case Op::all_gather:
+    case Op::scatter:
+    case Op::reduce_scatter:
+    case Op::all_to_all: return true;
     default: return false;
   }
 }
@@ -70,17 +77,18 @@ class MEDLEY_API Fusion {
   bool series_ = false;
 };
 
-/// Where the input and the output of a packed call are in its buffer. They share memory where the operation allows it in place.
+/// Where the input and the output of a packed call are in its buffer. They share memory where the operation allows it
+/// in place.
 struct PackedSides {
   std::int64_t in_at = 0, out_at = 0, bytes = 0;
 };
 MEDLEY_API PackedSides packed_sides(const Call& call, std::int64_t part_bytes, int rank, int ranks);
 
-/// Calls `copy(user, at, bytes)` for every range of the tensors' inputs, or outputs, and its place in the packed buffer. By rank,
-/// then by tensor.
+/// Calls `copy(user, at, bytes)` for every range of the tensors' inputs, or outputs, and its place in the packed
+/// buffer. By rank, then by tensor.
 template <class Copy>
-void each_copy(const Call& call, std::span<const FusedTensor> tensors, std::int64_t part_bytes, bool input, std::int64_t at,
-               int ranks, Copy&& copy) {
+void each_copy(const Call& call, std::span<const FusedTensor> tensors, std::int64_t part_bytes, bool input,
+               std::int64_t at, int ranks, Copy&& copy) {
   const auto element = static_cast<std::int64_t>(size_of(call.dtype));
   const int parts = (input ? many_in(call.op) : many_out(call.op)) ? ranks : 1;
   for (int r = 0; r < parts; ++r) {

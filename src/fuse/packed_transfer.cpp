@@ -22,15 +22,17 @@ struct Packed {
   }
   void pack() const {
     if (!call.in) return;
-    each_copy(call, fusion->tensors(), part_bytes, true, sides.in_at, ranks, [this](const std::byte* user, std::int64_t at, std::int64_t bytes) {
-      std::memcpy(buffer.data() + at, user, static_cast<std::size_t>(bytes));
-    });
+    each_copy(call, fusion->tensors(), part_bytes, true, sides.in_at, ranks,
+              [this](const std::byte* user, std::int64_t at, std::int64_t bytes) {
+                std::memcpy(buffer.data() + at, user, static_cast<std::size_t>(bytes));
+              });
   }
   void unpack() const {
     if (!call.out) return;
-    each_copy(call, fusion->tensors(), part_bytes, false, sides.out_at, ranks, [this](std::byte* user, std::int64_t at, std::int64_t bytes) {
-      std::memcpy(user, buffer.data() + at, static_cast<std::size_t>(bytes));
-    });
+    each_copy(call, fusion->tensors(), part_bytes, false, sides.out_at, ranks,
+              [this](std::byte* user, std::int64_t at, std::int64_t bytes) {
+                std::memcpy(user, buffer.data() + at, static_cast<std::size_t>(bytes));
+              });
   }
 
   std::shared_ptr<Fusion> fusion;

@@ -8,7 +8,8 @@
 namespace medley::fuse {
 namespace {
 
-// Tensors that one poll starts before other operations get their turn: with tensors above the fusion limit, a few microseconds.
+// Tensors that one poll starts before other operations get their turn: with tensors above the fusion limit, a few
+// microseconds.
 constexpr int started_per_poll = 16;
 
 class SeriesTransfer final : public Transfer {
@@ -30,14 +31,16 @@ class SeriesTransfer final : public Transfer {
   Poll poll() override {
     if (failed_) throw *failed_;
     bool moved = false;
-    const int passes = most_ == 1 ? started_per_poll : 1;   // one after the other, the next may be complete at once
+    const int passes = most_ == 1 ? started_per_poll : 1;  // one after the other, the next may be complete at once
     for (int i = 0; i < passes && poll_running(); ++i) {
       moved = true;
       if (!start_some()) return Poll::complete;
     }
     return moved ? Poll::moved : Poll::waiting;
   }
-  std::vector<int> awaited() const override { return running_.empty() ? std::vector<int>{} : running_.front()->awaited(); }
+  std::vector<int> awaited() const override {
+    return running_.empty() ? std::vector<int>{} : running_.front()->awaited();
+  }
   bool launched() override { return next_ == fusion_->tensors().size(); }
   void release() noexcept override {
     for (Transfer* one : running_) one->release();
@@ -83,7 +86,8 @@ class SeriesTransfer final : public Transfer {
 
 }  // namespace
 
-Transfer* start_series(Lane& lane, const Call& call, std::shared_ptr<Fusion> fusion, int ranks, std::size_t most_started) {
+Transfer* start_series(Lane& lane, const Call& call, std::shared_ptr<Fusion> fusion, int ranks,
+                       std::size_t most_started) {
   auto* const series = new SeriesTransfer(lane, call, std::move(fusion), ranks, most_started);
   try {
     if (series->start_some()) return series;

@@ -1,4 +1,5 @@
-// What this build of Medley can do on this machine: version, cores, and each backend with the operations that it supports natively.
+// What this build of Medley can do on this machine: version, cores, and each backend with the operations that it
+// supports natively.
 #pragma once
 
 #include <medley/context.hpp>
@@ -11,8 +12,8 @@ namespace medley {
 struct BackendAbilities {
   BackendInfo info{};
   std::vector<Memory> memory{};  ///< that it handles
-  std::vector<bool> native = std::vector<bool>(
-      op_count, false);  ///< by Op, for f32 and sum, in the first memory; the others are filled in
+  std::vector<bool> native =
+      std::vector<bool>(op_count, false);  ///< by Op, for f32 and sum, in the first memory; the others are filled in
   bool does(Op op) const { return native[static_cast<std::size_t>(op)]; }
 };
 

@@ -28,8 +28,6 @@ Count sum(Count a, Count b, std::string_view what) {
   return result;
 }
 
-Count round_up(Count a, Count b) {
-  return product({ceil_div(a, b), b});
-}
+Count round_up(Count a, Count b) { return product({ceil_div(a, b), b}); }
 
 }  // namespace medley::model

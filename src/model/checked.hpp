@@ -17,9 +17,7 @@ Count product(std::initializer_list<Count> factors, std::string_view what = "siz
 /// a + b, checked likewise.
 Count sum(Count a, Count b, std::string_view what = "size");
 /// ⌈a / b⌉ for a ≥ 0, b > 0.
-constexpr Count ceil_div(Count a, Count b) noexcept {
-  return a / b + (a % b != 0);
-}
+constexpr Count ceil_div(Count a, Count b) noexcept { return a / b + (a % b != 0); }
 /// a rounded up to a multiple of b.
 Count round_up(Count a, Count b);
 

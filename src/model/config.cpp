@@ -42,9 +42,7 @@ const nlohmann::json& Config::at(std::string_view key) const {
   return *value;
 }
 
-Count Config::number(std::string_view key) const {
-  return whole(at(key), key, source_);
-}
+Count Config::number(std::string_view key) const { return whole(at(key), key, source_); }
 
 bool Config::flag(std::string_view key) const {
   if (!at(key).is_boolean()) refuse_at(source_, fmt::format("{} must be true or false", key));
@@ -75,8 +73,7 @@ std::string_view Config::spelling(const std::vector<std::string>& keys) const {
   std::string_view first;
   for (const std::string& key : keys) {
     if (!has(key)) continue;
-    if (first.empty())
-      first = key;
+    if (first.empty()) first = key;
     else if (at(first) != at(key))
       refuse_at(source_, fmt::format("{} is {} but {} is {}", first, at(first).dump(), key, at(key).dump()));
   }

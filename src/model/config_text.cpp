@@ -27,9 +27,7 @@ void expand_layer_types(Json& config) {
   Json list = Json::array();
   for (Count i = 0; i < layers && !letters.empty(); ++i) {
     const char letter = letters[static_cast<std::size_t>(i) % letters.size()];
-    list.push_back(letter == 'W'   ? "sliding_attention"
-                   : letter == 'L' ? "linear_attention"
-                                   : "full_attention");
+    list.push_back(letter == 'W' ? "sliding_attention" : letter == 'L' ? "linear_attention" : "full_attention");
   }
   config["layer_types"] = std::move(list);
 }

@@ -97,8 +97,7 @@ class Evaluation {
  private:
   bool holds(const Condition& c) const {
     const bool there = config_ && config_->has(c.key);
-    bool value =
-        there ? (c.text.empty() ? config_->truthy(c.key) : config_->text(c.key) == c.text) : c.when_missing;
+    bool value = there ? (c.text.empty() ? config_->truthy(c.key) : config_->text(c.key) == c.text) : c.when_missing;
     return value != c.negated;
   }
 
@@ -134,8 +133,8 @@ class Evaluation {
   Count divided(Count a, std::string_view by, Count b, std::string_view what) const {
     if (b > 0 && a % b == 0) return a / b;
     const auto divisor = std::ranges::find(number_fields, by, &NumberField::name);
-    refuse_at(config_->source(), fmt::format("hidden_size {} is not divisible by {} {} and {} is missing", a,
-                                             divisor->key, b, what));
+    refuse_at(config_->source(),
+              fmt::format("hidden_size {} is not divisible by {} {} and {} is missing", a, divisor->key, b, what));
   }
 
   std::optional<Count> arithmetic(std::string_view text, std::string_view what) const {
@@ -145,14 +144,10 @@ class Evaluation {
       const std::size_t end = std::min(text.find_first_of("*/+"), text.size());
       const auto term = term_value(text.substr(0, end));
       if (!term) return std::nullopt;
-      if (!value)
-        value = term;
-      else if (op == '*')
-        value = product({*value, *term}, what);
-      else if (op == '+')
-        value = sum(*value, *term, what);
-      else
-        value = divided(*value, text.substr(0, end), *term, what);
+      if (!value) value = term;
+      else if (op == '*') value = product({*value, *term}, what);
+      else if (op == '+') value = sum(*value, *term, what);
+      else value = divided(*value, text.substr(0, end), *term, what);
       if (end == text.size()) break;
       op = text[end];
       text.remove_prefix(end + 1);
@@ -167,9 +162,9 @@ class Evaluation {
       if (const auto value = arithmetic(alternative, key)) return value;
     if (!config_) return std::nullopt;
     const std::size_t dollar = source->find('$');
-    refuse_at(config_->source(),
-              fmt::format("{} is missing",
-                          source->substr(dollar + 1, source->find_first_of("~|*", dollar) - dollar - 1)));
+    refuse_at(
+        config_->source(),
+        fmt::format("{} is missing", source->substr(dollar + 1, source->find_first_of("~|*", dollar) - dollar - 1)));
   }
   Count number(std::string_view field, std::string_view key) const { return *number_if_there(field, key); }
 
@@ -195,11 +190,8 @@ class Evaluation {
                     : *s == "layer_without_bias" ? Norm::layer_without_bias
                                                  : Norm::layer;
     if (const std::string* s = source_of("positions"))
-      model_.positions = *s == "learned" ? Positions::learned
-                         : *s == "alibi" ? Positions::alibi
-                                         : Positions::rotary;
-    if (const std::string* s = source_of("qk_norm"))
-      model_.qk_norm = *s == "head" ? QkNorm::head : QkNorm::width;
+      model_.positions = *s == "learned" ? Positions::learned : *s == "alibi" ? Positions::alibi : Positions::rotary;
+    if (const std::string* s = source_of("qk_norm")) model_.qk_norm = *s == "head" ? QkNorm::head : QkNorm::width;
   }
 
   // every($n): n − 1 layers with the window, then a full one; from($n): full up to layer n.
@@ -210,8 +202,8 @@ class Evaluation {
       if (key.empty()) return std::nullopt;
       const std::string spans = config_->spans(key);
       if (Count(spans.size()) != model_.layers)
-        refuse_at(config_->source(), fmt::format("{} names {} layers, but num_hidden_layers is {}", key,
-                                                 spans.size(), model_.layers));
+        refuse_at(config_->source(),
+                  fmt::format("{} names {} layers, but num_hidden_layers is {}", key, spans.size(), model_.layers));
       return spans;
     }
     if (open == std::string::npos) return alternative;
@@ -220,8 +212,7 @@ class Evaluation {
     const Count layers = std::clamp<Count>(model_.layers, 0, 16384), most = std::clamp<Count>(*n, 0, layers);
     if (alternative.starts_with("every"))
       return most > 0 ? std::string(static_cast<std::size_t>(most - 1), 'W') + 'F' : std::string{};
-    return std::string(static_cast<std::size_t>(most), 'F') +
-           std::string(static_cast<std::size_t>(layers - most), 'W');
+    return std::string(static_cast<std::size_t>(most), 'F') + std::string(static_cast<std::size_t>(layers - most), 'W');
   }
 
   void read_lists() {
@@ -234,8 +225,7 @@ class Evaluation {
       }
     }
     const std::string* dense = source_of("dense_layers");
-    if (dense && config_ && config_->has(dense->substr(1)))
-      model_.dense_layers = config_->numbers(dense->substr(1));
+    if (dense && config_ && config_->has(dense->substr(1))) model_.dense_layers = config_->numbers(dense->substr(1));
   }
 
   const Family& family_;
@@ -270,9 +260,7 @@ double likeness(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool known_family(std::string_view name) {
-  return find_family(name) != nullptr;
-}
+bool known_family(std::string_view name) { return find_family(name) != nullptr; }
 
 bool apply_family(Model& model, std::string_view name) {
   const Family* family = find_family(name);

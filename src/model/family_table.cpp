@@ -46,11 +46,9 @@ std::vector<Family> parse_families() {
       const std::string parent = trimmed(line.substr(colon + 1));
       const auto known = std::ranges::find(all, parent, &Family::name);
       if (!parent.empty() && known == all.end()) broken(line);
-      const std::vector<Assignment> inherited =
-          parent.empty() ? std::vector<Assignment>{} : known->assignments;
+      const std::vector<Assignment> inherited = parent.empty() ? std::vector<Assignment>{} : known->assignments;
       first = all.size();
-      for (const std::string& name : split(line.substr(0, colon), ','))
-        all.push_back({trimmed(name), inherited});
+      for (const std::string& name : split(line.substr(0, colon), ',')) all.push_back({trimmed(name), inherited});
       continue;
     }
     std::vector<Condition> conditions;

@@ -8,9 +8,7 @@
 namespace medley::model {
 namespace {
 
-[[noreturn]] void refuse(const std::string& sentence) {
-  throw Error(ErrorKind::invalid, "layout: " + sentence);
-}
+[[noreturn]] void refuse(const std::string& sentence) { throw Error(ErrorKind::invalid, "layout: " + sentence); }
 
 void must_divide(std::string_view what, Count value, std::string_view by, Count divisor) {
   if (value % divisor != 0) refuse(fmt::format("{} {} is not divisible by {} {}", what, value, by, divisor));
@@ -26,22 +24,18 @@ void check_sizes(const Layout& l) {
                                    {"etp", l.expert_tensor()},
                                    {"vp", l.virtual_stages},
                                    {"hsdp", l.hsdp}}) {
-    if (value < 1 || value > most)
-      refuse(fmt::format("{} is {}; it must lie between 1 and {}", key, value, most));
+    if (value < 1 || value > most) refuse(fmt::format("{} is {}; it must lie between 1 and {}", key, value, most));
   }
   product({l.dp, l.tp, l.pp, l.cp}, "world size");
   if (l.zero < 0 || l.zero > 3) refuse(fmt::format("zero is {}; stages are 0 to 3", l.zero));
   if (l.micro_batch < 1) refuse(fmt::format("micro-batch is {}; it must be at least 1", l.micro_batch));
   if (l.global_batch < 0) refuse(fmt::format("global-batch is {}; it must be at least 1", l.global_batch));
-  if (!(l.flags.capacity_factor > 0) || l.flags.capacity_factor > 1e6)
-    refuse("capacity_factor must be above 0");
+  if (!(l.flags.capacity_factor > 0) || l.flags.capacity_factor > 1e6) refuse("capacity_factor must be above 0");
 }
 
 }  // namespace
 
-Count Layout::micro_batches() const noexcept {
-  return global_batch / (micro_batch * dp);
-}
+Count Layout::micro_batches() const noexcept { return global_batch / (micro_batch * dp); }
 
 Coordinates coordinates(const Layout& l, Count rank) {
   if (rank < 0 || rank >= l.world()) {
@@ -66,11 +60,10 @@ void check(Layout& l, const Model& m) {
   if (l.seq == 0) l.seq = m.seq;
   if (l.seq < 1) refuse(fmt::format("seq is {}; it must be at least 1", l.seq));
   const Count per_round = product({l.micro_batch, l.dp}, "micro-batch times dp");
-  if (l.global_batch == 0)
-    l.global_batch = product({per_round, std::max<Count>(1, l.accumulation)}, "global-batch");
+  if (l.global_batch == 0) l.global_batch = product({per_round, std::max<Count>(1, l.accumulation)}, "global-batch");
   if (l.global_batch % per_round != 0) {
-    refuse(fmt::format("global-batch {} is not divisible by micro-batch {} times dp {}", l.global_batch,
-                       l.micro_batch, l.dp));
+    refuse(fmt::format("global-batch {} is not divisible by micro-batch {} times dp {}", l.global_batch, l.micro_batch,
+                       l.dp));
   }
   must_divide("number of attention heads", m.heads, "tp", l.tp);
   if (l.tp % m.kv_heads != 0) must_divide("number of key-value heads", m.kv_heads, "tp", l.tp);

@@ -39,15 +39,12 @@ struct Flags {
   bool overlap_grad_reduce = false;
   bool overlap_param_gather = false;
   bool tp_comm_overlap = false;  ///< Transformer Engine's user buffers: SP collectives behind GEMMs
-  bool overlap_experts =
-      false;  ///< --overlap-moe-expert-parallel-comm: behind another micro-batch's computation
+  bool overlap_experts = false;  ///< --overlap-moe-expert-parallel-comm: behind another micro-batch's computation
   RecomputeModules recompute_modules;
-  bool activation_fusion = true;  ///< bias_activation_fusion: the activation is one kernel
-  bool fused_grouped_mlp =
-      false;  ///< Transformer Engine's: an expert's products with its biases, activation and casts
-  bool attention_mask =
-      false;  ///< broadcast the b·s·s mask in the tensor group: Megatron's default; long-context
-              ///< runs turn it off because flash attention never reads it; here it is off by default
+  bool activation_fusion = true;   ///< bias_activation_fusion: the activation is one kernel
+  bool fused_grouped_mlp = false;  ///< Transformer Engine's: an expert's products with its biases, activation and casts
+  bool attention_mask = false;     ///< broadcast the b·s·s mask in the tensor group: Megatron's default; long-context
+      ///< runs turn it off because flash attention never reads it; here it is off by default
   bool variable_seq_lengths = false;         ///< 24-byte shape exchange before each activation
   bool overlap_p2p = true;                   ///< interleaved schedules only, as in Megatron
   std::optional<Count> ddp_bucket_elements;  ///< --ddp-bucket-size; default max(40e6, 1e6·d)
@@ -57,10 +54,9 @@ struct Flags {
   Count prefetch_elements = 50'000'000;
   Count persistence_elements = 100'000;
   Count max_live_elements = 1'000'000'000;
-  Count max_reuse_elements = 0;  ///< stage3_max_reuse_distance: parameters at the turn from forward to
-                                 ///< backward are not gathered again; 0: all are
-  bool partitioned_pipe =
-      true;  ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
+  Count max_reuse_elements = 0;      ///< stage3_max_reuse_distance: parameters at the turn from forward to
+                                     ///< backward are not gathered again; 0: all are
+  bool partitioned_pipe = true;      ///< pipe_partitioned, grad_partitioned: with tp, stages exchange 1/t and gather
   std::optional<bool> overlap_comm;  ///< default: only stage 3
   bool reduce_scatter = true;
   bool multi_rank_bucket_allreduce = true;
@@ -73,8 +69,7 @@ struct Flags {
   bool no_sync = true;  ///< gradients are reduced only in the last micro-batch
   // FSDP2
   bool reshard_after_forward = true;
-  bool loss_parallel =
-      true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
+  bool loss_parallel = true;  ///< with tp, DTensor's cross entropy on vocabulary shards; off: logits are gathered
   bool shard_embeddings_apart =
       false;  ///< fully_shard also on embedding and head; otherwise they are in the root group
   // all
@@ -85,9 +80,8 @@ struct Flags {
   /// TORCH_DISTRIBUTED_DEBUG=DETAIL: the ranks compare every collective before they issue it. Default: only
   /// nanotron's pipelines over several hosts, as in the Ultra-scale playbook.
   std::optional<bool> distributed_debug;
-  bool partial_graphs =
-      false;         ///< Megatron: the host issues only the kernels of experts, token dispatch and head
-  bool fp8 = false;  ///< products of linear layers run in fp8; nothing else changes
+  bool partial_graphs = false;  ///< Megatron: the host issues only the kernels of experts, token dispatch and head
+  bool fp8 = false;             ///< products of linear layers run in fp8; nothing else changes
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   /// Element-wise chains run as single kernels: Megatron's fused kernels, or compile. Set by as_run_by().
   bool fused_kernels = false;

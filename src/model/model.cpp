@@ -17,27 +17,13 @@ void add(Parameters& to, const std::vector<Tensor>& tensors, Count times, const 
     const Count n = product({t.elements(), times}, "parameters");
     Count* part = nullptr;
     switch (t.part) {
-      case Part::embedding:
-        part = &to.embedding;
-        break;
-      case Part::positions:
-        part = &to.positions;
-        break;
-      case Part::attention:
-        part = &to.attention;
-        break;
-      case Part::mlp:
-        part = &to.mlp;
-        break;
-      case Part::expert:
-        part = &to.experts;
-        break;
-      case Part::norm:
-        part = &to.norms;
-        break;
-      case Part::head:
-        part = &to.head;
-        break;
+      case Part::embedding: part = &to.embedding; break;
+      case Part::positions: part = &to.positions; break;
+      case Part::attention: part = &to.attention; break;
+      case Part::mlp: part = &to.mlp; break;
+      case Part::expert: part = &to.experts; break;
+      case Part::norm: part = &to.norms; break;
+      case Part::head: part = &to.head; break;
     }
     *part = sum(*part, n, "parameters");
     to.total = sum(to.total, n, "parameters");
@@ -79,8 +65,8 @@ void check_ranges(const Model& m, const std::string& source) {
                            {"sliding_window", m.window, 0, vocabulary},
                            {"norms of a layer", m.norms_per_layer, 0, 4}}) {
     if (rule.value >= rule.low && rule.value <= rule.high) continue;
-    throw Error(ErrorKind::invalid, fmt::format("{}: {} is {}; it must lie between {} and {}", source,
-                                                rule.key, rule.value, rule.low, rule.high));
+    throw Error(ErrorKind::invalid, fmt::format("{}: {} is {}; it must lie between {} and {}", source, rule.key,
+                                                rule.value, rule.low, rule.high));
   }
 }
 
@@ -101,12 +87,9 @@ Count Model::moe_layers() const {
 Span Model::span(Count index) const {
   if (spans.empty()) return window > 0 ? Span::window : Span::full;
   switch (spans[static_cast<std::size_t>(index) % spans.size()]) {
-    case 'W':
-      return window > 0 ? Span::window : Span::full;
-    case 'L':
-      return Span::linear;
-    default:
-      return Span::full;
+    case 'W': return window > 0 ? Span::window : Span::full;
+    case 'L': return Span::linear;
+    default: return Span::full;
   }
 }
 
@@ -115,10 +98,8 @@ std::vector<std::pair<LayerKind, Count>> Model::kinds() const {
   for (Count i = 0; i < layers; ++i) {
     const LayerKind here = kind(i);
     const auto known = std::ranges::find(out, here, &std::pair<LayerKind, Count>::first);
-    if (known == out.end())
-      out.emplace_back(here, 1);
-    else
-      ++known->second;
+    if (known == out.end()) out.emplace_back(here, 1);
+    else ++known->second;
   }
   return out;
 }
@@ -143,9 +124,7 @@ Count Model::query_head_dim() const {
   return latent_attention() ? latent.qk_nope_head_dim + latent.qk_rope_head_dim : head_dim;
 }
 
-Count Model::value_head_dim() const {
-  return latent_attention() ? latent.v_head_dim : head_dim;
-}
+Count Model::value_head_dim() const { return latent_attention() ? latent.v_head_dim : head_dim; }
 
 Parameters count_parameters(const Model& m) {
   Parameters p;
@@ -162,12 +141,10 @@ void check(const Model& m, const std::string& source) {
   };
   if (m.dense_layers.size() > 1024) refuse("mlp_only_layers names more than 1024 layers");
   if (m.heads % m.kv_heads != 0) {
-    refuse(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", m.heads,
-                       m.kv_heads));
+    refuse(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}", m.heads, m.kv_heads));
   }
   if (m.moe() && m.top_k < 1) refuse(fmt::format("{} experts need num_experts_per_tok", m.experts));
-  if (m.top_k > m.experts)
-    refuse(fmt::format("num_experts_per_tok {} exceeds num_experts {}", m.top_k, m.experts));
+  if (m.top_k > m.experts) refuse(fmt::format("num_experts_per_tok {} exceeds num_experts {}", m.top_k, m.experts));
   if (m.moe() && m.moe_ffn < 1) refuse("experts need moe_intermediate_size");
   if (m.moe_layers() < m.layers && m.ffn < 1) refuse("intermediate_size is missing");
   if (m.latent_attention() && (m.latent.v_head_dim < 1 || m.query_head_dim() < 1)) {

@@ -61,11 +61,11 @@ struct Model {
   bool qkv_bias = true;
   bool projection_bias = true;
   bool mlp_bias = true;
-  bool head_bias = false;     ///< GPT-J and Phi
-  bool router_bias = false;   ///< gpt-oss
-  bool squared_relu = false;  ///< Nemotron
-  bool clamped_gate = false;  ///< gpt-oss limits gate and up before it multiplies them
-  bool sinks = false;         ///< gpt-oss: a learned logit per head that absorbs attention no key should get
+  bool head_bias = false;       ///< GPT-J and Phi
+  bool router_bias = false;     ///< gpt-oss
+  bool squared_relu = false;    ///< Nemotron
+  bool clamped_gate = false;    ///< gpt-oss limits gate and up before it multiplies them
+  bool sinks = false;           ///< gpt-oss: a learned logit per head that absorbs attention no key should get
   bool parallel_block = false;  ///< attention and MLP read the same input, so one all_reduce could serve both
   bool tied_embeddings = false;
   Count embedding_width = 0;  ///< OPT-350m embeds in 512 and projects to hidden; 0: hidden

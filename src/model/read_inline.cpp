@@ -11,92 +11,80 @@ namespace medley::model {
 namespace {
 
 const std::map<std::string, Count Model::*>& number_keys() {
-  static const std::map<std::string, Count Model::*> keys = {
-      {"h", &Model::hidden},
-      {"hidden", &Model::hidden},
-      {"hidden_size", &Model::hidden},
-      {"n_embd", &Model::hidden},
-      {"n_embed", &Model::hidden},
-      {"d_model", &Model::hidden},
-      {"a", &Model::heads},
-      {"heads", &Model::heads},
-      {"num_attention_heads", &Model::heads},
-      {"n_head", &Model::heads},
-      {"kv", &Model::kv_heads},
-      {"kv_heads", &Model::kv_heads},
-      {"num_key_value_heads", &Model::kv_heads},
-      {"num_kv_heads", &Model::kv_heads},
-      {"num_query_groups", &Model::kv_heads},
-      {"head_dim", &Model::head_dim},
-      {"kv_channels", &Model::head_dim},
-      {"l", &Model::layers},
-      {"layers", &Model::layers},
-      {"num_layers", &Model::layers},
-      {"num_hidden_layers", &Model::layers},
-      {"n_layer", &Model::layers},
-      {"ffn", &Model::ffn},
-      {"intermediate_size", &Model::ffn},
-      {"ffn_hidden_size", &Model::ffn},
-      {"n_inner", &Model::ffn},
-      {"ffn_dim", &Model::ffn},
-      {"v", &Model::vocab},
-      {"vocab", &Model::vocab},
-      {"vocab_size", &Model::vocab},
-      {"s", &Model::seq},
-      {"seq", &Model::seq},
-      {"seq_length", &Model::seq},
-      {"max_position_embeddings", &Model::seq},
-      {"n_positions", &Model::seq},
-      {"experts", &Model::experts},
-      {"num_experts", &Model::experts},
-      {"num_local_experts", &Model::experts},
-      {"n_routed_experts", &Model::experts},
-      {"top_k", &Model::top_k},
-      {"topk", &Model::top_k},
-      {"k", &Model::top_k},
-      {"num_experts_per_tok", &Model::top_k},
-      {"moe_router_topk", &Model::top_k},
-      {"moe_ffn", &Model::moe_ffn},
-      {"moe_intermediate_size", &Model::moe_ffn},
-      {"moe_ffn_hidden_size", &Model::moe_ffn},
-      {"shared_ffn", &Model::shared_ffn},
-      {"shared_expert_intermediate_size", &Model::shared_ffn},
-      {"window", &Model::window},
-      {"sliding_window", &Model::window},
-      {"moe_every", &Model::moe_every},
-      {"decoder_sparse_step", &Model::moe_every},
-      {"first_dense_layers", &Model::first_dense_layers},
-      {"first_k_dense_replace", &Model::first_dense_layers}};
+  static const std::map<std::string, Count Model::*> keys = {{"h", &Model::hidden},
+                                                             {"hidden", &Model::hidden},
+                                                             {"hidden_size", &Model::hidden},
+                                                             {"n_embd", &Model::hidden},
+                                                             {"n_embed", &Model::hidden},
+                                                             {"d_model", &Model::hidden},
+                                                             {"a", &Model::heads},
+                                                             {"heads", &Model::heads},
+                                                             {"num_attention_heads", &Model::heads},
+                                                             {"n_head", &Model::heads},
+                                                             {"kv", &Model::kv_heads},
+                                                             {"kv_heads", &Model::kv_heads},
+                                                             {"num_key_value_heads", &Model::kv_heads},
+                                                             {"num_kv_heads", &Model::kv_heads},
+                                                             {"num_query_groups", &Model::kv_heads},
+                                                             {"head_dim", &Model::head_dim},
+                                                             {"kv_channels", &Model::head_dim},
+                                                             {"l", &Model::layers},
+                                                             {"layers", &Model::layers},
+                                                             {"num_layers", &Model::layers},
+                                                             {"num_hidden_layers", &Model::layers},
+                                                             {"n_layer", &Model::layers},
+                                                             {"ffn", &Model::ffn},
+                                                             {"intermediate_size", &Model::ffn},
+                                                             {"ffn_hidden_size", &Model::ffn},
+                                                             {"n_inner", &Model::ffn},
+                                                             {"ffn_dim", &Model::ffn},
+                                                             {"v", &Model::vocab},
+                                                             {"vocab", &Model::vocab},
+                                                             {"vocab_size", &Model::vocab},
+                                                             {"s", &Model::seq},
+                                                             {"seq", &Model::seq},
+                                                             {"seq_length", &Model::seq},
+                                                             {"max_position_embeddings", &Model::seq},
+                                                             {"n_positions", &Model::seq},
+                                                             {"experts", &Model::experts},
+                                                             {"num_experts", &Model::experts},
+                                                             {"num_local_experts", &Model::experts},
+                                                             {"n_routed_experts", &Model::experts},
+                                                             {"top_k", &Model::top_k},
+                                                             {"topk", &Model::top_k},
+                                                             {"k", &Model::top_k},
+                                                             {"num_experts_per_tok", &Model::top_k},
+                                                             {"moe_router_topk", &Model::top_k},
+                                                             {"moe_ffn", &Model::moe_ffn},
+                                                             {"moe_intermediate_size", &Model::moe_ffn},
+                                                             {"moe_ffn_hidden_size", &Model::moe_ffn},
+                                                             {"shared_ffn", &Model::shared_ffn},
+                                                             {"shared_expert_intermediate_size", &Model::shared_ffn},
+                                                             {"window", &Model::window},
+                                                             {"sliding_window", &Model::window},
+                                                             {"moe_every", &Model::moe_every},
+                                                             {"decoder_sparse_step", &Model::moe_every},
+                                                             {"first_dense_layers", &Model::first_dense_layers},
+                                                             {"first_k_dense_replace", &Model::first_dense_layers}};
   return keys;
 }
 
 bool set_habit(Model& m, const std::string& key, const std::string& value) {
   const auto on = [&] { return parse_switch(value, "--model", key); };
-  if (key == "gated" || key == "swiglu")
-    m.gated = on();
-  else if (key == "squared_relu")
-    m.squared_relu = on();
-  else if (key == "clamped_gate")
-    m.clamped_gate = on();
-  else if (key == "tied" || key == "tie_word_embeddings")
-    m.tied_embeddings = on();
-  else if (key == "bias" || key == "biases")
-    m.qkv_bias = m.projection_bias = m.mlp_bias = on();
-  else if (key == "qkv_bias")
-    m.qkv_bias = on();
-  else if (key == "fused_qkv")
-    m.fused_qkv = on();
-  else if (key == "qk_norm")
-    m.qk_norm = on() ? QkNorm::head : QkNorm::none;
-  else if (key == "parallel" || key == "use_parallel_residual")
-    m.parallel_block = on();
-  else if (key == "name")
-    m.name = value;
+  if (key == "gated" || key == "swiglu") m.gated = on();
+  else if (key == "squared_relu") m.squared_relu = on();
+  else if (key == "clamped_gate") m.clamped_gate = on();
+  else if (key == "tied" || key == "tie_word_embeddings") m.tied_embeddings = on();
+  else if (key == "bias" || key == "biases") m.qkv_bias = m.projection_bias = m.mlp_bias = on();
+  else if (key == "qkv_bias") m.qkv_bias = on();
+  else if (key == "fused_qkv") m.fused_qkv = on();
+  else if (key == "qk_norm") m.qk_norm = on() ? QkNorm::head : QkNorm::none;
+  else if (key == "parallel" || key == "use_parallel_residual") m.parallel_block = on();
+  else if (key == "name") m.name = value;
   else if (key == "spans") {
     if (value.empty() || value.size() > 16384 || value.find_first_not_of("FWL") != std::string::npos)
-      refuse_at("--model",
-                fmt::format("spans is '{}'; it must be one letter a layer: F full, W window, L linear",
-                            value.substr(0, 64)));
+      refuse_at("--model", fmt::format("spans is '{}'; it must be one letter a layer: F full, W window, L linear",
+                                       value.substr(0, 64)));
     m.spans = value;
   } else if (key == "norm") {
     if (value != "layer" && value != "rms")
@@ -109,8 +97,7 @@ bool set_habit(Model& m, const std::string& key, const std::string& value) {
                                                            {"none", Positions::none}};
     const auto kind = kinds.find(value);
     if (kind == kinds.end())
-      refuse_at("--model",
-                fmt::format("positions is '{}'; it must be rotary, learned, alibi or none", value));
+      refuse_at("--model", fmt::format("positions is '{}'; it must be rotary, learned, alibi or none", value));
     m.positions = kind->second;
   } else {
     return false;
@@ -126,17 +113,13 @@ Model model_from_inline(const std::string& text) {
   for (const std::string& item : split(text, ',')) {
     const auto equals = item.find('=');
     if (equals == std::string::npos) refuse_at("--model", fmt::format("'{}' is not key=value", item));
-    const std::string key = plain_key(trimmed(item.substr(0, equals))),
-                      value = trimmed(item.substr(equals + 1));
-    if (key == "family" || key == "model_type")
-      family = value;
-    else
-      items.emplace_back(key, value);
+    const std::string key = plain_key(trimmed(item.substr(0, equals))), value = trimmed(item.substr(equals + 1));
+    if (key == "family" || key == "model_type") family = value;
+    else items.emplace_back(key, value);
   }
   Model m;
   if (!apply_family(m, family))
-    refuse_at("--model",
-              fmt::format("family '{}' is not known; it must be one of {}", family, known_families()));
+    refuse_at("--model", fmt::format("family '{}' is not known; it must be one of {}", family, known_families()));
   m.name = "inline";
   std::map<Count Model::*, std::string, bool (*)(Count Model::*, Count Model::*)> seen(
       [](Count Model::*a, Count Model::*b) {
@@ -162,9 +145,8 @@ Model model_from_inline(const std::string& text) {
   if (m.seq < 1) refuse_at("--model", "max_position_embeddings (seq) is missing or below 1");
   if (m.kv_heads == 0) m.kv_heads = m.heads;
   if (m.head_dim == 0 && m.hidden % m.heads != 0)
-    refuse_at("--model",
-              fmt::format("hidden_size {} is not divisible by num_attention_heads {}; give head_dim",
-                          m.hidden, m.heads));
+    refuse_at("--model", fmt::format("hidden_size {} is not divisible by num_attention_heads {}; give head_dim",
+                                     m.hidden, m.heads));
   if (m.head_dim == 0) m.head_dim = m.hidden / m.heads;
   if (m.ffn == 0) m.ffn = m.gated ? m.hidden * 8 / 3 / 64 * 64 : product({4, m.hidden});
   if (m.moe() && m.moe_ffn == 0) m.moe_ffn = m.ffn;

@@ -13,8 +13,7 @@ using Setter = std::function<void(Layout&, const std::string& value, const std::
 
 int small(const std::string& value, const std::string& place, const char* key) {
   const Count n = parse_count(value, place, key);
-  if (n < 0 || n > (1 << 20))
-    refuse_at(place, fmt::format("{} is {}; it must lie between 0 and 2^20", key, n));
+  if (n < 0 || n > (1 << 20)) refuse_at(place, fmt::format("{} is {}; it must lie between 0 and 2^20", key, n));
   return static_cast<int>(n);
 }
 
@@ -32,9 +31,7 @@ Setter count_key(Count Layout::*field, const char* key) {
   };
 }
 Setter flag_key(bool Flags::*field, const char* key) {
-  return [=](Layout& l, const std::string& v, const std::string& p) {
-    l.flags.*field = parse_switch(v, p, key);
-  };
+  return [=](Layout& l, const std::string& v, const std::string& p) { l.flags.*field = parse_switch(v, p, key); };
 }
 Setter elements_key(Count Flags::*field, const char* key) {
   return [=](Layout& l, const std::string& v, const std::string& p) {
@@ -68,9 +65,7 @@ void sequence_parallel(Layout& l, const std::string& v, const std::string& p) {
 
 void dtype_value(DType& to, const std::string& v, const std::string& p, const char* key) {
   const std::string plain = plain_key(v);
-  const auto dtype = parse_dtype(plain == "fp32"                      ? "f32"
-                                 : plain == "fp16" || plain == "half" ? "f16"
-                                                                      : plain);
+  const auto dtype = parse_dtype(plain == "fp32" ? "f32" : plain == "fp16" || plain == "half" ? "f16" : plain);
   if (!dtype || (*dtype != DType::f32 && *dtype != DType::f16 && *dtype != DType::bf16)) {
     refuse_at(p, fmt::format("{} is '{}'; it must be bf16, f16 or f32", key, v));
   }
@@ -103,19 +98,14 @@ void fp8_recipe(Layout& l, const std::string& v, const std::string& p) {
 void recompute_modules(Layout& l, const std::string& v, const std::string& p) {
   l.flags.recompute_modules = {};
   for (const std::string& module : split(v, '+')) {
-    if (module == "layernorm")
-      l.flags.recompute_modules.norms = true;
-    else if (module == "moe_act")
-      l.flags.recompute_modules.expert_activation = true;
-    else if (module == "mla_up_proj")
-      l.flags.recompute_modules.latent_projections = true;
-    else if (module == "core_attn")
-      l.recompute = Recompute::selective;
+    if (module == "layernorm") l.flags.recompute_modules.norms = true;
+    else if (module == "moe_act") l.flags.recompute_modules.expert_activation = true;
+    else if (module == "mla_up_proj") l.flags.recompute_modules.latent_projections = true;
+    else if (module == "core_attn") l.recompute = Recompute::selective;
     else
-      refuse_at(p, fmt::format(
-                       "recompute_modules has '{}'; it takes layernorm, moe_act, mla_up_proj and core_attn, "
-                       "joined by +",
-                       module));
+      refuse_at(p, fmt::format("recompute_modules has '{}'; it takes layernorm, moe_act, mla_up_proj and core_attn, "
+                               "joined by +",
+                               module));
   }
 }
 
@@ -142,14 +132,13 @@ const std::map<std::string, Setter>& setters() {
                                                            {{"1f1b", PipelineKind::one_f_one_b},
                                                             {"gpipe", PipelineKind::gpipe},
                                                             {"interleaved", PipelineKind::interleaved}}));
-    add({"cp_kind", "cp_type", "cp_comm_type"},
-        choice_key<ContextKind>(&Layout::context, "cp_kind",
-                                {{"ring", ContextKind::ring},
-                                 {"p2p", ContextKind::ring},
-                                 {"ulysses", ContextKind::ulysses},
-                                 {"a2a", ContextKind::ulysses},
-                                 {"all_gather", ContextKind::all_gather},
-                                 {"allgather", ContextKind::all_gather}}));
+    add({"cp_kind", "cp_type", "cp_comm_type"}, choice_key<ContextKind>(&Layout::context, "cp_kind",
+                                                                        {{"ring", ContextKind::ring},
+                                                                         {"p2p", ContextKind::ring},
+                                                                         {"ulysses", ContextKind::ulysses},
+                                                                         {"a2a", ContextKind::ulysses},
+                                                                         {"all_gather", ContextKind::all_gather},
+                                                                         {"allgather", ContextKind::all_gather}}));
     add({"recompute"}, choice_key<Recompute>(&Layout::recompute, "recompute",
                                              {{"none", Recompute::none},
                                               {"off", Recompute::none},
@@ -160,10 +149,8 @@ const std::map<std::string, Setter>& setters() {
     add({"dtype"}, [](Layout& l, const std::string& v, const std::string& p) {
       // fp8 training keeps its parameters and activations in bf16 between the products
       l.flags.fp8 = plain_key(v) == "fp8";
-      if (l.flags.fp8)
-        l.dtype = DType::bf16;
-      else
-        dtype_value(l.dtype, v, p, "dtype");
+      if (l.flags.fp8) l.dtype = DType::bf16;
+      else dtype_value(l.dtype, v, p, "dtype");
     });
     add({"grad_dtype"}, [](Layout& l, const std::string& v, const std::string& p) {
       DType d{};
@@ -173,16 +160,14 @@ const std::map<std::string, Setter>& setters() {
     add({"overlap_grad_reduce"}, flag_key(&Flags::overlap_grad_reduce, "overlap_grad_reduce"));
     add({"overlap_param_gather"}, flag_key(&Flags::overlap_param_gather, "overlap_param_gather"));
     add({"tp_comm_overlap"}, flag_key(&Flags::tp_comm_overlap, "tp_comm_overlap"));
-    add({"overlap_moe_expert_parallel_comm"},
-        flag_key(&Flags::overlap_experts, "overlap_moe_expert_parallel_comm"));
+    add({"overlap_moe_expert_parallel_comm"}, flag_key(&Flags::overlap_experts, "overlap_moe_expert_parallel_comm"));
     add({"variable_seq_lengths"}, flag_key(&Flags::variable_seq_lengths, "variable_seq_lengths"));
     add({"attention_mask"}, flag_key(&Flags::attention_mask, "attention_mask"));
     add({"overlap_p2p"}, flag_key(&Flags::overlap_p2p, "overlap_p2p"));
     add({"ddp_bucket_size"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.ddp_bucket_elements = std::max<Count>(1, parse_count(v, p, "ddp_bucket_size"));
     });
-    add({"reduce_bucket_size", "reduce_bucket"},
-        elements_key(&Flags::reduce_bucket_elements, "reduce_bucket_size"));
+    add({"reduce_bucket_size", "reduce_bucket"}, elements_key(&Flags::reduce_bucket_elements, "reduce_bucket_size"));
     add({"allgather_bucket_size"}, elements_key(&Flags::allgather_bucket_elements, "allgather_bucket_size"));
     add({"prefetch_bucket_size", "prefetch", "stage3_prefetch_bucket_size"},
         elements_key(&Flags::prefetch_elements, "prefetch_bucket_size"));
@@ -207,8 +192,7 @@ const std::map<std::string, Setter>& setters() {
       // As in DDP: the smaller first bucket applies only when no size is given. Fractions of a MiB become
       // bytes, rounded down.
       const double mib = parse_real(v, p, "bucket_cap_mb");
-      if (mib < 0 || mib > 1e9)
-        refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));
+      if (mib < 0 || mib > 1e9) refuse_at(p, fmt::format("bucket_cap_mb is {}; it must lie between 0 and 1e9", v));
       l.flags.bucket_bytes = l.flags.first_bucket_bytes = static_cast<Count>(mib * 1048576.0);
     });
     add({"no_sync"}, flag_key(&Flags::no_sync, "no_sync"));
@@ -225,16 +209,14 @@ const std::map<std::string, Setter>& setters() {
     add({"bias_activation_fusion"}, flag_key(&Flags::activation_fusion, "bias_activation_fusion"));
     add({"fused_grouped_mlp"}, flag_key(&Flags::fused_grouped_mlp, "fused_grouped_mlp"));
     add({"recompute_modules"}, recompute_modules);
-    add({"dropout"}, [](Layout& l, const std::string& v, const std::string& p) {
-      l.flags.dropout = parse_switch(v, p, "dropout");
-    });
+    add({"dropout"},
+        [](Layout& l, const std::string& v, const std::string& p) { l.flags.dropout = parse_switch(v, p, "dropout"); });
     add({"distributed_debug"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.distributed_debug = parse_switch(v, p, "distributed_debug");
     });
     add({"fp8"}, fp8_recipe);
-    add({"mode"},
-        choice_key<Mode>(&Layout::mode, "mode",
-                         {{"train", Mode::train}, {"prefill", Mode::prefill}, {"decode", Mode::decode}}));
+    add({"mode"}, choice_key<Mode>(&Layout::mode, "mode",
+                                   {{"train", Mode::train}, {"prefill", Mode::prefill}, {"decode", Mode::decode}}));
     add({"capacity_factor"}, [](Layout& l, const std::string& v, const std::string& p) {
       l.flags.capacity_factor = parse_real(v, p, "capacity_factor");
     });
@@ -245,18 +227,14 @@ const std::map<std::string, Setter>& setters() {
 
 void read_layout_file(Layout& layout, const std::string& path) {
   const std::string text = read_file(path);
-  if (path.ends_with(".json"))
-    layout_from_deepspeed(layout, parse_json(text, path), path);
-  else if (path.ends_with(".yml") || path.ends_with(".yaml"))
-    layout_from_neox(layout, text, path);
-  else
-    layout_from_megatron(layout, parse_arguments(text), path);
+  if (path.ends_with(".json")) layout_from_deepspeed(layout, parse_json(text, path), path);
+  else if (path.ends_with(".yml") || path.ends_with(".yaml")) layout_from_neox(layout, text, path);
+  else layout_from_megatron(layout, parse_arguments(text), path);
 }
 
 }  // namespace
 
-bool set_layout_key(Layout& layout, const std::string& key, const std::string& value,
-                    const std::string& place) {
+bool set_layout_key(Layout& layout, const std::string& key, const std::string& value, const std::string& place) {
   const auto found = setters().find(plain_key(key));
   if (found == setters().end()) return false;
   found->second(layout, value, place);
@@ -279,13 +257,11 @@ Layout read_layout(const std::string& spec) {
       read_layout_file(layout, item);
       continue;
     }
-    const std::string key = plain_key(trimmed(item.substr(0, equals))),
-                      value = trimmed(item.substr(equals + 1));
+    const std::string key = plain_key(trimmed(item.substr(0, equals))), value = trimmed(item.substr(equals + 1));
     const auto [at, fresh] = seen.emplace(key, value);
     if (!fresh && at->second != value)
       refuse_at("--layout", fmt::format("{} is given twice, as {} and {}", key, at->second, value));
-    if (key == "world" || key == "gpus")
-      world = parse_count(value, "--layout", key);
+    if (key == "world" || key == "gpus") world = parse_count(value, "--layout", key);
     else if (!set_layout_key(layout, key, value, "--layout"))
       refuse_at("--layout", fmt::format("key '{}' is not known", key));
   }
@@ -294,8 +270,7 @@ Layout read_layout(const std::string& spec) {
     if (world < 1 || world % model != 0)
       refuse_at("--layout", fmt::format("world {} is not a multiple of tp·pp·cp = {}", world, model));
     if (seen.count("dp") && layout.dp != world / model)
-      refuse_at("--layout",
-                fmt::format("world {} contradicts dp {} times tp·pp·cp = {}", world, layout.dp, model));
+      refuse_at("--layout", fmt::format("world {} contradicts dp {} times tp·pp·cp = {}", world, layout.dp, model));
     layout.dp = small(std::to_string(world / model), "--layout", "dp");
   }
   return layout;

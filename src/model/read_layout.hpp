@@ -13,8 +13,7 @@ namespace medley::model {
 Layout read_layout(const std::string& spec);
 
 /// Sets one key; `place` begins error messages. Returns false for an unknown key.
-bool set_layout_key(Layout& layout, const std::string& key, const std::string& value,
-                    const std::string& place);
+bool set_layout_key(Layout& layout, const std::string& key, const std::string& value, const std::string& place);
 
 // Readers by content; they set `world` if the file gives the number of ranks (0 otherwise).
 void layout_from_deepspeed(Layout& layout, const nlohmann::json& config, const std::string& source);

@@ -29,8 +29,7 @@ void set_batches(Layout& l, const Batches& b, const std::string& source) {
     }
     const Count dp = b.total / round;
     if (dp > (1 << 20))
-      refuse_at(source,
-                fmt::format("train_batch_size {} means {} data-parallel ranks, more than 2^20", b.total, dp));
+      refuse_at(source, fmt::format("train_batch_size {} means {} data-parallel ranks, more than 2^20", b.total, dp));
     l.dp = static_cast<int>(dp);
   } else if (b.total == 0 && b.steps > 0) {
     l.accumulation = b.steps;
@@ -63,10 +62,9 @@ void layout_from_deepspeed(Layout& l, const nlohmann::json& config, const std::s
     const std::string text = value_of(config, key);
     return text.empty() ? Count{0} : parse_count(text, source, key);
   };
-  set_batches(l,
-              {number("train_batch_size"), number("train_micro_batch_size_per_gpu"),
-               number("gradient_accumulation_steps")},
-              source);
+  set_batches(
+      l, {number("train_batch_size"), number("train_micro_batch_size_per_gpu"), number("gradient_accumulation_steps")},
+      source);
   if (config.contains("zero_optimization")) {
     const auto& zero = config["zero_optimization"];
     if (!zero.is_object()) refuse_at(source, "zero_optimization must be an object");
@@ -78,8 +76,7 @@ void layout_from_deepspeed(Layout& l, const nlohmann::json& config, const std::s
   const auto enabled = [&](const char* key) {
     return config.contains(key) && config[key].is_object() && value_of(config[key], "enabled") == "true";
   };
-  if (enabled("bf16") && enabled("fp16"))
-    refuse_at(source, "bf16.enabled and fp16.enabled exclude each other");
+  if (enabled("bf16") && enabled("fp16")) refuse_at(source, "bf16.enabled and fp16.enabled exclude each other");
   if (enabled("bf16") || enabled("bfloat16")) l.dtype = DType::bf16;
   if (enabled("fp16")) l.dtype = DType::f16;
   if (const std::string text = value_of(config, "gradient_clipping"); !text.empty())
@@ -125,8 +122,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   std::map<std::string, std::string> given;
   for (const auto& [key, value] : arguments) given[key] = value;
   const auto set = [&](const char* from, const char* to) {
-    if (const auto found = given.find(from); found != given.end())
-      set_layout_key(l, to, found->second, source);
+    if (const auto found = given.find(from); found != given.end()) set_layout_key(l, to, found->second, source);
   };
   const auto has = [&](const char* key) { return given.count(key) > 0; };
   set("tensor_model_parallel_size", "tp");
@@ -142,8 +138,8 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   set("ddp_bucket_size", "ddp_bucket_size");
   if (has("num_layers_per_virtual_pipeline_stage")) {
     if (!has("num_layers")) refuse_at(source, "--num-layers-per-virtual-pipeline-stage needs --num-layers");
-    const Count each = parse_count(given["num_layers_per_virtual_pipeline_stage"], source,
-                                   "--num-layers-per-virtual-pipeline-stage");
+    const Count each =
+        parse_count(given["num_layers_per_virtual_pipeline_stage"], source, "--num-layers-per-virtual-pipeline-stage");
     const Count layers = parse_count(given["num_layers"], source, "--num-layers");
     if (each < 1 || layers % product({each, l.pp}) != 0) {
       refuse_at(source, fmt::format("--num-layers {} is not a multiple of "
@@ -169,8 +165,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   set("recompute_granularity", "recompute");
   if (has("clip_grad")) l.flags.gradient_clipping = parse_real(given["clip_grad"], source, "--clip-grad") > 0;
   if (has("world_size")) {
-    const Count world = parse_count(given["world_size"], source, "--world-size"),
-                model = product({l.tp, l.pp, l.cp});
+    const Count world = parse_count(given["world_size"], source, "--world-size"), model = product({l.tp, l.pp, l.cp});
     if (world < 1 || world % model != 0)
       refuse_at(source, fmt::format("--world-size {} is not a multiple of tp·pp·cp = {}", world, model));
     set_layout_key(l, "dp", std::to_string(world / model), source);

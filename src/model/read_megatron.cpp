@@ -34,14 +34,12 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   m.heads = number("num_attention_heads");
   m.seq = has("seq_length") ? number("seq_length") : number("max_position_embeddings");
   if (m.heads < 1 || (!has("kv_channels") && m.hidden % m.heads != 0)) {
-    refuse_at(source, fmt::format("--hidden-size {} is not divisible by --num-attention-heads {}", m.hidden,
-                                  m.heads));
+    refuse_at(source, fmt::format("--hidden-size {} is not divisible by --num-attention-heads {}", m.hidden, m.heads));
   }
   m.head_dim = number_or("kv_channels", m.hidden / m.heads);
   m.kv_heads = number_or("num_query_groups", m.heads);
   m.gated = has("swiglu");
-  m.ffn =
-      number_or("ffn_hidden_size", m.gated ? product({8, m.hidden}) / 3 / 64 * 64 : product({4, m.hidden}));
+  m.ffn = number_or("ffn_hidden_size", m.gated ? product({8, m.hidden}) / 3 / 64 * 64 : product({4, m.hidden}));
   const Count padding =
       product({number_or("make_vocab_size_divisible_by", 128), number_or("tensor_model_parallel_size", 1)});
   if (padding < 1) refuse_at(source, "--make-vocab-size-divisible-by must be at least 1");
@@ -49,18 +47,14 @@ Model model_from_megatron(const Arguments& arguments, const std::string& source)
   const Count vocabulary = number_or("vocab_size", 50257);
   if (vocabulary < 1) refuse_at(source, "--vocab-size must be at least 1");
   m.vocab = round_up(vocabulary, padding);
-  const std::string kind =
-      has("position_embedding_type") ? given.at("position_embedding_type") : "learned_absolute";
+  const std::string kind = has("position_embedding_type") ? given.at("position_embedding_type") : "learned_absolute";
   if (has("use_rotary_position_embeddings") || kind == "rope" || kind == "yarn" || kind == "mrope")
     m.positions = Positions::rotary;
-  else if (kind == "none" || has("no_position_embedding"))
-    m.positions = Positions::none;
-  else if (kind == "learned_absolute")
-    m.positions = Positions::learned;
+  else if (kind == "none" || has("no_position_embedding")) m.positions = Positions::none;
+  else if (kind == "learned_absolute") m.positions = Positions::learned;
   else
-    refuse_at(
-        source,
-        fmt::format("--position-embedding-type is '{}'; it must be learned_absolute, rope or none", kind));
+    refuse_at(source,
+              fmt::format("--position-embedding-type is '{}'; it must be learned_absolute, rope or none", kind));
   if (m.positions == Positions::learned) m.position_rows = number_or("max_position_embeddings", m.seq);
   m.norm = has("normalization") && given.at("normalization") == "RMSNorm" ? Norm::rms : Norm::layer;
   const bool bias = !has("disable_bias_linear");

@@ -19,7 +19,8 @@ std::string nearest(const std::string& name) {
   std::vector<std::string> names;
   for (const Model& m : zoo()) names.push_back(m.name);
   const std::string alike = closest(name, names);
-  return (alike.empty() ? "llama-2-7b, gpt3-175b" : alike) + " and more, see medley list models" + did_you_mean(name, names);
+  return (alike.empty() ? "llama-2-7b, gpt3-175b" : alike) + " and more, see medley list models" +
+         did_you_mean(name, names);
 }
 
 }  // namespace
@@ -54,15 +55,12 @@ Model read_model(const std::string& spec, const std::string& as) {
     const bool yaml = spec.ends_with(".yml") || spec.ends_with(".yaml");
     if (spec.ends_with(".json") || (!yaml && start != std::string::npos && text[start] == '{'))
       return model_from_huggingface(parse_json(text, spec), spec, as);
-    if (as.empty())
-      return yaml ? model_from_neox(text, spec) : model_from_megatron(parse_arguments(text), spec);
+    if (as.empty()) return yaml ? model_from_neox(text, spec) : model_from_megatron(parse_arguments(text), spec);
   }
-  if (!as.empty())
-    refuse_at("--as", fmt::format("{} is the family to read a config.json by; '{}' is none", as, spec));
+  if (!as.empty()) refuse_at("--as", fmt::format("{} is the family to read a config.json by; '{}' is none", as, spec));
   if (spec.rfind("--", 0) == 0) return model_from_megatron(parse_arguments(spec), "--model");
   if (spec.find('=') != std::string::npos) return model_from_inline(spec);
-  refuse_at("--model",
-            fmt::format("'{}' is neither a known model nor a file; known: {}", spec, nearest(spec)));
+  refuse_at("--model", fmt::format("'{}' is neither a known model nor a file; known: {}", spec, nearest(spec)));
 }
 
 }  // namespace medley::model

@@ -15,8 +15,7 @@ namespace medley::model {
 Model read_model(const std::string& spec, const std::string& as = {});
 
 // The readers behind it, by content; `source` begins error messages.
-Model model_from_huggingface(const nlohmann::json& config, const std::string& source,
-                             const std::string& as = {});
+Model model_from_huggingface(const nlohmann::json& config, const std::string& source, const std::string& as = {});
 Model model_from_neox(const std::string& yaml, const std::string& source);
 Model model_from_megatron(const Arguments& arguments, const std::string& source);
 Model model_from_inline(const std::string& text);

@@ -21,19 +21,17 @@ Model model_from_neox(const std::string& yaml, const std::string& source) {
   m.kv_heads = keys.number("num_kv_heads", m.heads);
   m.seq = keys.number("seq_length");
   if (m.heads < 1 || m.hidden % m.heads != 0)
-    refuse_at(source,
-              fmt::format("hidden_size {} is not divisible by num_attention_heads {}", m.hidden, m.heads));
+    refuse_at(source, fmt::format("hidden_size {} is not divisible by num_attention_heads {}", m.hidden, m.heads));
   m.head_dim = m.hidden / m.heads;
   if (m.hidden < 1 || m.hidden > (Count{1} << 24))
     refuse_at(source, fmt::format("hidden_size is {}; it must lie between 1 and 2^24", m.hidden));
   const std::string activation = keys.text("activation", "gelu");
-  m.gated = activation == "swiglu" || activation == "geglu" || activation == "reglu" ||
-            activation == "bilinear" || activation == "glu";
+  m.gated = activation == "swiglu" || activation == "geglu" || activation == "reglu" || activation == "bilinear" ||
+            activation == "glu";
   if (keys.has("intermediate_size") && keys.has("expansion_factor"))
     refuse_at(source, "intermediate_size and expansion_factor exclude each other");
   const double expansion = keys.real("expansion_factor", 4);
-  if (!(expansion > 0) || expansion > 1e6)
-    refuse_at(source, "expansion_factor must lie between 0 and a million");
+  if (!(expansion > 0) || expansion > 1e6) refuse_at(source, "expansion_factor must lie between 0 and a million");
   m.ffn = keys.has("intermediate_size") ? keys.number("intermediate_size")
                                         : static_cast<Count>(expansion * static_cast<double>(m.hidden));
   // NeoX scales gated MLPs to equal parameters: the key counts gate, up and down together.

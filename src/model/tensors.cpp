@@ -6,13 +6,12 @@ namespace {
 /// Collects tensors of one module; a bias follows its matrix.
 class Builder {
  public:
-  void linear(const std::string& name, Part part, Count out, Count in, Shard shard, bool bias,
-              Count copies = 1) {
+  void linear(const std::string& name, Part part, Count out, Count in, Shard shard, bool bias, Count copies = 1) {
     tensors.push_back({name + ".weight", part, out, in, shard, true, copies, false});
     // A row-parallel layer adds its bias after the reduction, so every tensor rank holds the whole bias.
     if (bias) {
-      tensors.push_back({name + ".bias", part, out, 1, shard == Shard::column ? Shard::column : Shard::none,
-                         false, copies, false});
+      tensors.push_back(
+          {name + ".bias", part, out, 1, shard == Shard::column ? Shard::column : Shard::none, false, copies, false});
     }
   }
   void vector(const std::string& name, Part part, Count size) {
@@ -32,16 +31,14 @@ void latent_attention(Builder& b, const Model& m) {
   if (l.q_lora_rank > 0) {
     b.linear("attention.q_a", Part::attention, l.q_lora_rank, m.hidden, Shard::none, m.qkv_bias);
     b.norm(m, "attention.q_a_norm", l.q_lora_rank);
-    b.linear("attention.q_b", Part::attention, product({m.heads, query}), l.q_lora_rank, Shard::column,
-             false);
+    b.linear("attention.q_b", Part::attention, product({m.heads, query}), l.q_lora_rank, Shard::column, false);
   } else {
     b.linear("attention.q", Part::attention, product({m.heads, query}), m.hidden, Shard::column, false);
   }
-  b.linear("attention.kv_a", Part::attention, l.kv_lora_rank + l.qk_rope_head_dim, m.hidden, Shard::none,
-           m.qkv_bias);
+  b.linear("attention.kv_a", Part::attention, l.kv_lora_rank + l.qk_rope_head_dim, m.hidden, Shard::none, m.qkv_bias);
   b.norm(m, "attention.kv_a_norm", l.kv_lora_rank);
-  b.linear("attention.kv_b", Part::attention, product({m.heads, l.qk_nope_head_dim + l.v_head_dim}),
-           l.kv_lora_rank, Shard::column, false);
+  b.linear("attention.kv_b", Part::attention, product({m.heads, l.qk_nope_head_dim + l.v_head_dim}), l.kv_lora_rank,
+           Shard::column, false);
   b.linear("attention.projection", Part::attention, m.hidden, product({m.heads, l.v_head_dim}), Shard::row,
            m.projection_bias);
 }
@@ -91,10 +88,8 @@ void mlp(Builder& b, const Model& m, const std::string& name, Part part, Count w
 std::vector<Tensor> layer_tensors(const Model& m, LayerKind kind) {
   Builder b;
   if (m.norms_per_layer > 0) b.norm(m, "norm_1", m.hidden);
-  if (kind.span == Span::linear)
-    linear_attention(b, m);
-  else
-    attention(b, m);
+  if (kind.span == Span::linear) linear_attention(b, m);
+  else attention(b, m);
   for (Count i = 2; i <= m.norms_per_layer; ++i) b.norm(m, "norm_" + std::to_string(i), m.hidden);
   if (!kind.moe) {
     mlp(b, m, "mlp", Part::mlp, m.ffn, 1);
@@ -114,8 +109,7 @@ std::vector<Tensor> embedding_tensors(const Model& m) {
   if (m.positions == Positions::learned) {
     b.linear("positions", Part::positions, m.position_rows, m.hidden, Shard::none, false);
   }
-  if (width != m.hidden)
-    b.linear("embedding.project_in", Part::embedding, m.hidden, width, Shard::none, false);
+  if (width != m.hidden) b.linear("embedding.project_in", Part::embedding, m.hidden, width, Shard::none, false);
   if (m.embedding_norm) b.norm(m, "embedding.norm", m.hidden);
   return b.tensors;
 }

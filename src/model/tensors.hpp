@@ -27,7 +27,8 @@ struct Tensor {
   bool matrix = true;  ///< false for biases and norms
   Count copies = 1;    ///< experts: this tensor exists once per expert
   bool tied =
-      false;  ///< shares storage with the token embedding: counted and sent only where the embedding is on another stage
+      /// Shares storage with the token embedding: counted and sent only where the embedding is on another stage
+      false;
 
   Count elements() const { return product({rows, columns, copies}, "parameters"); }
 };

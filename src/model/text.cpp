@@ -74,8 +74,7 @@ std::string trimmed(std::string_view text) {
 
 std::string plain_key(std::string_view key) {
   std::string out;
-  for (const char c : key)
-    out += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : key) out += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -103,11 +102,9 @@ Arguments parse_arguments(const std::string& text) {
     if (const auto hash = line.find('#'); hash != std::string::npos) line.resize(hash);
     std::istringstream words(line);
     for (std::string word; words >> word;) {
-      while (!word.empty() &&
-             (word.back() == '"' || word.back() == '\'' || word.back() == '\\' || word.back() == ')'))
+      while (!word.empty() && (word.back() == '"' || word.back() == '\'' || word.back() == '\\' || word.back() == ')'))
         word.pop_back();
-      while (!word.empty() && (word.front() == '"' || word.front() == '\'' || word.front() == '('))
-        word.erase(0, 1);
+      while (!word.empty() && (word.front() == '"' || word.front() == '\'' || word.front() == '(')) word.erase(0, 1);
       if (word.rfind("--", 0) == 0) {
         const auto equals = word.find('=');
         arguments.emplace_back(plain_key(word.substr(2, equals == std::string::npos ? equals : equals - 2)),

@@ -8,20 +8,19 @@
 namespace medley::model {
 namespace {
 
-void flatten(const YAML::Node& node, const std::string& prefix, int depth,
-             std::map<std::string, std::string>& out, const std::string& source) {
+void flatten(const YAML::Node& node, const std::string& prefix, int depth, std::map<std::string, std::string>& out,
+             const std::string& source) {
   if (depth > 8) refuse_at(source, "is nested more than 8 deep; that is no GPT-NeoX configuration");
   for (const auto& item : node) {
     if (!item.first.IsScalar())
       refuse_at(source, fmt::format("line {} has a key that is not text", item.first.Mark().line + 1));
     const std::string key = prefix + plain_key(item.first.Scalar());
-    if (item.second.IsMap())
-      flatten(item.second, key + ".", depth + 1, out, source);
+    if (item.second.IsMap()) flatten(item.second, key + ".", depth + 1, out, source);
     else if (item.second.IsScalar()) {
       const auto [at, fresh] = out.emplace(key, item.second.Scalar());
       if (!fresh && at->second != item.second.Scalar()) {
-        refuse_at(source, fmt::format("{} is {} and, on line {}, {}", key, at->second,
-                                      item.second.Mark().line + 1, item.second.Scalar()));
+        refuse_at(source, fmt::format("{} is {} and, on line {}, {}", key, at->second, item.second.Mark().line + 1,
+                                      item.second.Scalar()));
       }
     }
   }

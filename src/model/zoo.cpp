@@ -27,9 +27,7 @@ std::vector<std::string> cells(const std::string& line) {
   return out;
 }
 
-Count number(const std::string& cell) {
-  return cell.empty() ? 0 : std::stoll(cell);
-}
+Count number(const std::string& cell) { return cell.empty() ? 0 : std::stoll(cell); }
 
 // Columns:
 // name,hidden,heads,kv_heads,head_dim,layers,ffn,vocab,seq,experts,top_k,moe_ffn,gated,family,tied,confidence
@@ -56,8 +54,7 @@ Model model_from_row(const std::vector<std::string>& row) {
 
 std::string plain(std::string_view name) {
   std::string out;
-  for (const char c : name)
-    out += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char c : name) out += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -85,8 +82,8 @@ const std::vector<Model>& zoo() {
 
 std::optional<Model> model_from_zoo(std::string_view name) {
   const auto& models = zoo();
-  const auto found = std::find_if(models.begin(), models.end(),
-                                  [&](const Model& m) { return plain(m.name) == plain(name); });
+  const auto found =
+      std::find_if(models.begin(), models.end(), [&](const Model& m) { return plain(m.name) == plain(name); });
   if (found == models.end()) return std::nullopt;
   return *found;
 }

@@ -150,8 +150,8 @@ union StateArguments {
 
 struct PluginV4 {
   const char* name;
-  Result (*init)(void** context, int* mask, const char* comm_name, std::uint64_t comm_hash, int nodes,
-                 int ranks, int rank, Logger log);
+  Result (*init)(void** context, int* mask, const char* comm_name, std::uint64_t comm_hash, int nodes, int ranks,
+                 int rank, Logger log);
   Result (*start_event)(void* context, void** event, DescriptorV4* descriptor);
   Result (*stop_event)(void* event);
   Result (*record_state)(void* event, int state, StateArguments* arguments);
@@ -161,8 +161,8 @@ struct PluginV4 {
 template <typename Descriptor>
 struct PluginSince5 {
   const char* name;
-  Result (*init)(void** context, std::uint64_t comm_hash, int* mask, const char* comm_name, int nodes,
-                 int ranks, int rank, Logger log);
+  Result (*init)(void** context, std::uint64_t comm_hash, int* mask, const char* comm_name, int nodes, int ranks,
+                 int rank, Logger log);
   Result (*start_event)(void* context, void** event, Descriptor* descriptor);
   Result (*stop_event)(void* event);
   Result (*record_state)(void* event, int state, StateArguments* arguments);

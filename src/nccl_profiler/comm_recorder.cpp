@@ -73,8 +73,7 @@ Identity identity(int rank, int size) {
 
 /// A name common to all ranks of the job.
 std::string job_name() {
-  for (const char* variable :
-       {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid", "MASTER_PORT"}) {
+  for (const char* variable : {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "OMPI_MCA_ess_base_jobid", "MASTER_PORT"}) {
     if (const char* text = std::getenv(variable); text && *text) {
       std::string out = "nccl-";
       for (const char* c = text; *c && out.size() < 64; ++c)
@@ -106,10 +105,9 @@ ProcessRecorder::ProcessRecorder(int rank, int size, const std::string& job)
 std::uint32_t ProcessRecorder::comm(std::uint64_t hash, const char* name, int ranks, int rank) {
   const std::lock_guard lock(mutex_);
   // This process knows only its own rank in the comm; the reader of all files joins the members.
-  nlohmann::json note = {
-      {"name", fmt::format("{}{}{:016x}", name ? name : "", name && *name ? " " : "", hash)},
-      {"size", ranks},
-      {"rank", rank}};
+  nlohmann::json note = {{"name", fmt::format("{}{}{:016x}", name ? name : "", name && *name ? " " : "", hash)},
+                         {"size", ranks},
+                         {"rank", rank}};
   if (ranks == size_ && rank == rank_) {
     std::vector<int> all;
     for (int r = 0; r < ranks; ++r) all.push_back(r);
@@ -143,16 +141,14 @@ Handle* ProcessRecorder::operation(std::uint32_t comm, std::uint64_t& collective
   r.comm = comm;
   r.root = rooted(*op) || !is_collective(*op) ? call.root : -1;
   r.op = static_cast<std::uint8_t>(*op);
-  r.dtype =
-      static_cast<std::uint8_t>(call.bytes_only ? DType::u8 : dtype_of(call.datatype ? call.datatype : ""));
+  r.dtype = static_cast<std::uint8_t>(call.bytes_only ? DType::u8 : dtype_of(call.datatype ? call.datatype : ""));
   r.memory = static_cast<std::uint8_t>(Memory::cuda);
   r.flags = core::record_async;
   if (call.bytes_only) r.flags = static_cast<std::uint8_t>(r.flags | core::record_bytes_only);
   if (call.call_only) r.flags = static_cast<std::uint8_t>(r.flags | core::record_call_only);
   r.backend = static_cast<std::uint8_t>(backend_);
   r.reason = core::RouteReason::fallback;
-  if (call.algorithm && *call.algorithm)
-    r.algorithm = algorithm(call.algorithm, call.protocol ? call.protocol : "");
+  if (call.algorithm && *call.algorithm) r.algorithm = algorithm(call.algorithm, call.protocol ? call.protocol : "");
   write_barrier();  // pairs with the first read_barrier() in RecordSource::read()
   r.state = RecordState::issued;
   handle->record = index;
@@ -248,17 +244,12 @@ void ProcessRecorder::stop(Handle* handle) {
         ended_calls_.pop_front();
       }
       break;
-    case Handle::Kind::group:
-      give_back(handle);
-      break;
-    case Handle::Kind::free:
-      break;
+    case Handle::Kind::group: give_back(handle); break;
+    case Handle::Kind::free: break;
   }
 }
 
-void ProcessRecorder::finish(Handle* operation) {
-  give_back(operation);
-}
+void ProcessRecorder::finish(Handle* operation) { give_back(operation); }
 
 Handle* ProcessRecorder::take(Handle::Kind kind) {
   if (free_.empty()) {

@@ -46,8 +46,7 @@ class ProcessRecorder {
   ProcessRecorder(int rank, int size, const std::string& job);
 
   std::uint32_t comm(std::uint64_t hash, const char* name, int ranks, int rank);
-  Handle* operation(std::uint32_t comm, std::uint64_t& collectives, std::uint64_t& messages,
-                    const Call& call);
+  Handle* operation(std::uint32_t comm, std::uint64_t& collectives, std::uint64_t& messages, const Call& call);
   Handle* channel(Handle* operation, std::uint64_t timer);
   Handle* api(const Call& call);
   Handle* group();

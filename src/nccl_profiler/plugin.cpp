@@ -12,8 +12,8 @@ namespace {
 constexpr int log_info = 3;                  // NCCL_LOG_INFO
 constexpr unsigned long log_profiler = 0x4;  // any value will do: NCCL filters by it
 
-Result make_comm(void** context, int* mask, std::uint64_t hash, const char* name, int ranks, int rank,
-                 Logger log, int wanted) {
+Result make_comm(void** context, int* mask, std::uint64_t hash, const char* name, int ranks, int rank, Logger log,
+                 int wanted) {
   *context = nullptr;
   *mask = 0;
   try {
@@ -65,8 +65,7 @@ Call call_of(const Event& e, const void* parent) {
   return call;
 }
 
-Result init_v4(void** context, int* mask, const char* name, std::uint64_t hash, int, int ranks, int rank,
-               Logger log) {
+Result init_v4(void** context, int* mask, const char* name, std::uint64_t hash, int, int ranks, int rank, Logger log) {
   return make_comm(context, mask, hash, name, ranks, rank, log,
                    collective_event | message_event | kernel_channel_event);
 }
@@ -75,8 +74,7 @@ constexpr int events_v5 =
     collective_event | message_event | kernel_channel_event | collective_api_event | message_api_event;
 
 template <int wanted>
-Result init(void** context, std::uint64_t hash, int* mask, const char* name, int, int ranks, int rank,
-            Logger log) {
+Result init(void** context, std::uint64_t hash, int* mask, const char* name, int, int ranks, int rank, Logger log) {
   return make_comm(context, mask, hash, name, ranks, rank, log, wanted);
 }
 

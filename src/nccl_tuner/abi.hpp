@@ -7,7 +7,7 @@
 
 namespace medley::nccl_tuner {
 
-using Result = int;   ///< ncclResult_t; 0: success
+using Result = int;  ///< ncclResult_t; 0: success
 using Logger = void (*)(int level, unsigned long flags, const char* file, int line, const char* format, ...);
 
 /// ncclFunc_t.
@@ -19,28 +19,28 @@ inline constexpr float ignored = -1.0f;
 /// The interface's costs are a dense array [algorithms][protocols] behind a pointer of another type.
 using CostTable = float**;
 
-struct PluginV3 {   // NCCL 2.22 to 2.25
+struct PluginV3 {  // NCCL 2.22 to 2.25
   const char* name;
   Result (*init)(std::size_t ranks, std::size_t nodes, Logger log, void** context);
-  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs, int algorithms,
-                           int protocols, int* channels);
+  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs,
+                           int algorithms, int protocols, int* channels);
   Result (*destroy)(void* context);
 };
 
-struct PluginV4 {   // NCCL 2.26 and 2.27
+struct PluginV4 {  // NCCL 2.26 and 2.27
   const char* name;
   Result (*init)(std::size_t ranks, std::size_t nodes, Logger log, void** context);
-  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs, int algorithms,
-                           int protocols, int registered, int* channels);
+  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs,
+                           int algorithms, int protocols, int registered, int* channels);
   Result (*destroy)(void* context);
 };
 
-struct PluginV5 {   // NCCL 2.28 and later
+struct PluginV5 {  // NCCL 2.28 and later
   const char* name;
-  Result (*init)(void** context, std::uint64_t comm, std::size_t ranks, std::size_t nodes, Logger log, void* nvlink_domains,
-                 void* constants);
-  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs, int algorithms,
-                           int protocols, int registered, int* channels);
+  Result (*init)(void** context, std::uint64_t comm, std::size_t ranks, std::size_t nodes, Logger log,
+                 void* nvlink_domains, void* constants);
+  Result (*get_collective)(void* context, Function function, std::size_t bytes, int grouped, CostTable costs,
+                           int algorithms, int protocols, int registered, int* channels);
   Result (*finalize)(void* context);
 };
 

@@ -37,8 +37,10 @@ std::optional<route::NcclAlgorithm> CommRoutes::find(Op op, std::int64_t bytes) 
 
 std::string CommRoutes::text() const {
   std::vector<std::string> parts;
-  for (const Routes& routes : routes_) parts.push_back(fmt::format("{} of {}", medley::name(routes.op), route::text(routes.shape)));
-  return parts.empty() ? "no row of NCCL's algorithms, so NCCL decides" : fmt::format("rows of {}", fmt::join(parts, ", "));
+  for (const Routes& routes : routes_)
+    parts.push_back(fmt::format("{} of {}", medley::name(routes.op), route::text(routes.shape)));
+  return parts.empty() ? "no row of NCCL's algorithms, so NCCL decides"
+                       : fmt::format("rows of {}", fmt::join(parts, ", "));
 }
 
 }  // namespace medley::nccl_tuner

@@ -1,4 +1,5 @@
-// What a route table says about the collectives of one NCCL communicator. Built when the communicator is, then read only.
+// What a route table says about the collectives of one NCCL communicator. Built when the communicator is, then read
+// only.
 #pragma once
 
 #include <array>
@@ -19,8 +20,8 @@ class CommRoutes {
  public:
   CommRoutes(const route::Table& table, int ranks, int nodes);
 
-  /// What the table chose among NCCL's algorithms for this size; none: NCCL decides, as it does where its own choice was fastest
-  /// and where nothing was measured.
+  /// What the table chose among NCCL's algorithms for this size; none: NCCL decides, as it does where its own choice
+  /// was fastest and where nothing was measured.
   std::optional<route::NcclAlgorithm> find(Op op, std::int64_t bytes) const noexcept;
   /// For NCCL's log: which rows are used.
   std::string text() const;
@@ -32,8 +33,8 @@ class CommRoutes {
   };
   struct Routes {
     Op op{};
-    route::Shape shape{};        ///< of the rows; the nearest measured one
-    std::vector<Range> ranges;   ///< ascending, the last without end
+    route::Shape shape{};       ///< of the rows; the nearest measured one
+    std::vector<Range> ranges;  ///< ascending, the last without end
   };
   std::vector<Routes> routes_;
 };

@@ -12,10 +12,14 @@ namespace {
 
 /// Open MPI's numbers of its collectives in a rules file, the same in versions 2 to 5.
 const std::map<std::string, int>& numbers() {
-  static const std::map<std::string, int> all = {{"allgather", 0}, {"allreduce", 2},
-                                                 {"alltoall", 3},  {"bcast", 7},
-                                                 {"gather", 9},    {"reduce", 11},
-                                                 {"reduce_scatter_block", 13}, {"scatter", 15}};
+  static const std::map<std::string, int> all = {{"allgather", 0},
+                                                 {"allreduce", 2},
+                                                 {"alltoall", 3},
+                                                 {"bcast", 7},
+                                                 {"gather", 9},
+                                                 {"reduce", 11},
+                                                 {"reduce_scatter_block", 13},
+                                                 {"scatter", 15}};
   return all;
 }
 
@@ -26,14 +30,15 @@ struct Rule {
   std::string why;
 };
 
-/// By size; neighbours with the same algorithm are one. The border between two sizes is their geometric mean, as in route tables.
+/// By size; neighbours with the same algorithm are one. The border between two sizes is their geometric mean, as in
+/// route tables.
 std::vector<Rule> rules_of(const std::vector<const Cell*>& cells) {
   std::vector<Rule> rules;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Timing& timing = best(*cells[i]);
     if (!rules.empty() && rules.back().algorithm.number == timing.algorithm.number) continue;
-    const double border = i == 0 ? 0
-                                 : std::sqrt(static_cast<double>(cells[i - 1]->bytes) * static_cast<double>(cells[i]->bytes)) + 1;
+    const double border =
+        i == 0 ? 0 : std::sqrt(static_cast<double>(cells[i - 1]->bytes) * static_cast<double>(cells[i]->bytes)) + 1;
     const std::string why = timing.algorithm.number == 0
                                 ? std::string("Open MPI decides")
                                 : fmt::format("{}, {:.2f}x Open MPI's own choice at {} bytes", timing.algorithm.name,
@@ -77,7 +82,8 @@ std::string rules_file(const SweepResult& result) {
   for (auto& [number, cells] : by_collective) {
     std::sort(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) { return a->bytes < b->bytes; });
     const std::vector<Rule> rules = rules_of(cells);
-    text += fmt::format("{} # {}\n2 # communicator sizes\n{} # this one\n{} # sizes\n", number, cells.front()->collective, ranks, rules.size());
+    text += fmt::format("{} # {}\n2 # communicator sizes\n{} # this one\n{} # sizes\n", number,
+                        cells.front()->collective, ranks, rules.size());
     for (const Rule& rule : rules) text += fmt::format("{} {} 0 0 # {}\n", rule.from, rule.algorithm.number, rule.why);
     text += fmt::format("{} # and larger ones\n1 # size\n0 0 0 0 # Open MPI decides\n", ranks + 1);
   }

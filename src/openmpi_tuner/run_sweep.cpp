@@ -24,9 +24,11 @@ SweepResult run_sweep(const SweepRequest& request, const SweepHooks& hooks) {
     run(request, hooks, result);
     return result;
   }
-  throw Error(ErrorKind::unavailable,
-              fmt::format("the part of Medley that measures Open MPI cannot be loaded: {}; it is built where Open MPI's headers are installed",
-                          tried));
+  throw Error(
+      ErrorKind::unavailable,
+      fmt::format(
+          "the part of Medley that measures Open MPI cannot be loaded: {}; it is built where Open MPI's headers are installed",
+          tried));
 }
 
 }  // namespace medley::openmpi_tuner

@@ -11,19 +11,16 @@ namespace medley::plan {
 AgainstResult compare_with_list(const AgainstRequest& request) {
   const Framework framework = framework_of(request);
   if (framework != Framework::megatron && framework != Framework::deepspeed) {
-    throw Error(
-        ErrorKind::invalid,
-        fmt::format("--against needs --framework megatron or deepspeed, the frameworks AICB mocks; it is {}",
-                    request.framework));
+    throw Error(ErrorKind::invalid,
+                fmt::format("--against needs --framework megatron or deepspeed, the frameworks AICB mocks; it is {}",
+                            request.framework));
   }
   const Model model = model_of(request);
   Layout layout = layout_of(request);
   check(layout, model);
   const Schedule schedule = make_schedule(model, layout, framework, request.rank);
-  const AicbList list =
-      read_aicb(read_file(request.list), request.list, coordinates(layout, request.rank).pp);
-  return {request.list, request.rank,
-          compare_with_aicb(model, layout, framework, request.rank, schedule, list)};
+  const AicbList list = read_aicb(read_file(request.list), request.list, coordinates(layout, request.rank).pp);
+  return {request.list, request.rank, compare_with_aicb(model, layout, framework, request.rank, schedule, list)};
 }
 
 nlohmann::ordered_json to_json(const AgainstResult& result) {

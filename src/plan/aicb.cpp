@@ -11,9 +11,7 @@
 namespace medley::plan {
 namespace {
 
-bool starts(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
-}
+bool starts(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
 
 /// The purpose of one of our operations, in words that AICB's stages also map to.
 std::string purpose_of(const Row& r) {
@@ -30,9 +28,7 @@ std::string purpose_of(const Row& r) {
   if (r.module == "gradients") return "gradients";
   if (r.module == "parameters") return r.phase == Phase::optimizer ? "updated parameters" : "fetch " + pass;
   if (r.module == "scalars")
-    return r.purpose == Purpose::loss            ? "log"
-           : r.purpose == Purpose::gradient_norm ? "gradient norm"
-                                                 : "overflow";
+    return r.purpose == Purpose::loss ? "log" : r.purpose == Purpose::gradient_norm ? "gradient norm" : "overflow";
   return r.module + " " + pass;
 }
 
@@ -66,8 +62,8 @@ std::string loose_cause(const std::string& purpose, const Side& ours, const Side
     return total;
   };
   const auto only = [&](Op op) {
-    return !theirs.empty() && std::all_of(theirs.begin(), theirs.end(),
-                                          [&](const auto& row) { return std::get<0>(row.first) == op; });
+    return !theirs.empty() &&
+           std::all_of(theirs.begin(), theirs.end(), [&](const auto& row) { return std::get<0>(row.first) == op; });
   };
   if (purpose == "gradients" && only(Op::reduce) && volume(theirs) == volume(ours)) {
     return "AICB with contiguous_gradients reduces slices to their owners; DeepSpeed does with "
@@ -96,8 +92,7 @@ Purposes described_job(Model model, Layout layout, Framework framework, Count ra
 }
 
 /// Compares group sizes with the list's; each group has one size, or none in any row.
-void compare_groups(const Schedule& schedule, const AicbList& list, Comparison& result,
-                    std::set<std::string>& notes) {
+void compare_groups(const Schedule& schedule, const AicbList& list, Comparison& result, std::set<std::string>& notes) {
   std::map<std::string, Count> planned;
   std::map<std::string, std::set<Count>> listed;
   for (const Row& r : rows_of(schedule)) planned[std::string(r.group)] = r.group_size;
@@ -110,8 +105,7 @@ void compare_groups(const Schedule& schedule, const AicbList& list, Comparison& 
       notes.insert("AICB gives point-to-point messages a group size of 1");
     else if (sizes.size() == 1 && size == 0)
       notes.insert(fmt::format("AICB leaves out the size of the {} group", group));
-    else
-      result.differ.push_back({"group " + group, {}, {}, {}});
+    else result.differ.push_back({"group " + group, {}, {}, {}});
   }
 }
 
@@ -136,8 +130,8 @@ std::string text_of(const Side& side) {
   }
   std::string text;
   for (const auto& [key, n] : side)
-    text += fmt::format("{}{} × {} {} of {} B", text.empty() ? "" : ", ", n, name(std::get<0>(key)),
-                        std::get<1>(key), std::get<2>(key));
+    text += fmt::format("{}{} × {} {} of {} B", text.empty() ? "" : ", ", n, name(std::get<0>(key)), std::get<1>(key),
+                        std::get<2>(key));
   return text;
 }
 
@@ -151,8 +145,7 @@ Comparison compare_with_aicb(const Model& model, const Layout& layout, Framework
     notes.insert("the list breaks off before the row epoch_end of its first step: it is not whole");
   }
   if (list.setup_rows > 0)
-    notes.insert(
-        fmt::format("AICB lists {} operations of setup, which a step does not have", list.setup_rows));
+    notes.insert(fmt::format("AICB lists {} operations of setup, which a step does not have", list.setup_rows));
   Purposes planned = purposes_of(schedule), listed;
   for (const AicbRow& r : list.rows) listed[purpose_of(r)][{r.op, r.group, r.bytes}] += 1;
   Purposes described = described_job(model, layout, framework, rank);

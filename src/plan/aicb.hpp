@@ -52,8 +52,8 @@ struct AicbVersion {
   Side rows;
   std::string cause;
 };
-std::vector<AicbVersion> aicb_versions(const Model& model, const Layout& layout, Framework framework,
-                                       Count rank, const std::string& purpose);
+std::vector<AicbVersion> aicb_versions(const Model& model, const Layout& layout, Framework framework, Count rank,
+                                       const std::string& purpose);
 
 std::string text_of(const Side& side);
 

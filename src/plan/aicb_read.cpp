@@ -27,8 +27,7 @@ struct Columns {
 Columns columns_of(const std::vector<std::string>& header, const std::string& source) {
   const auto find = [&](const char* name) {
     const auto at = std::find(header.begin(), header.end(), name);
-    if (at == header.end())
-      refuse_at(source, fmt::format("column {} is missing; is it an AICB workload?", name));
+    if (at == header.end()) refuse_at(source, fmt::format("column {} is missing; is it an AICB workload?", name));
     return static_cast<std::size_t>(at - header.begin());
   };
   return {find("comm_type"), find("comm_group"), find("comm_group_size"), find("msg_size"), find("stage")};
@@ -66,8 +65,7 @@ AicbList read_aicb(const std::string& text, const std::string& source, int stage
       ++steps;
       continue;
     }
-    if (cells.size() <= columns.stage)
-      refuse_at(place, fmt::format("has {} columns; stage is missing", cells.size()));
+    if (cells.size() <= columns.stage) refuse_at(place, fmt::format("has {} columns; stage is missing", cells.size()));
     if (section != stage && section != 0) continue;
     if (steps < 0) {
       if (section == 0) ++list.setup_rows;
@@ -80,8 +78,7 @@ AicbList read_aicb(const std::string& text, const std::string& source, int stage
     if (*op == Op::barrier) continue;
     const Count bytes = whole(cells[columns.bytes], place, "msg_size"),
                 size = whole(cells[columns.size], place, "comm_group_size");
-    if (bytes > 0)
-      list.rows.push_back({*op, group_name(cells[columns.group]), size, bytes, cells[columns.stage]});
+    if (bytes > 0) list.rows.push_back({*op, group_name(cells[columns.group]), size, bytes, cells[columns.stage]});
   }
   if (!header_seen) refuse_at(source, "holds no AICB workload: its header comm_type,comm_group,… is missing");
   list.stages = section + 1;

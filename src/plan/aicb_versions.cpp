@@ -52,8 +52,7 @@ class Mock {
       return {{one(Op::all_reduce, "tp", plane(), m * tp),
                "AICB adds an all_reduce to the embedding's backward pass; the reduction is an identity "
                "backwards (under sequence parallelism an all_gather)"}};
-    if (p == "head forward" || p == "head backward")
-      return {{Side{}, "AICB leaves the output head out of its passes"}};
+    if (p == "head forward" || p == "head backward") return {{Side{}, "AICB leaves the output head out of its passes"}};
     if (p == "tied embedding")
       return {{Side{},
                "AICB makes the shared embeddings equal at setup only; Megatron all_reduces their gradients "
@@ -62,8 +61,7 @@ class Mock {
       return {{one(Op::all_reduce, "tp", product({l_.micro_batch, l_.seq, 4}), 3 * m),
                "AICB lists the reductions of a vocabulary-parallel loss for a tensor group of one, too"}};
     }
-    if (p == "loss" && piped)
-      return {{Side{}, "AICB's pipeline passes leave out the vocabulary-parallel loss"}};
+    if (p == "loss" && piped) return {{Side{}, "AICB's pipeline passes leave out the vocabulary-parallel loss"}};
     if (p == "log") {
       Versions out = {{one(Op::all_reduce, "dp", 4, m),
                        "AICB averages a 4-byte loss in every micro-batch; Megatron reduces loss and token "
@@ -73,14 +71,12 @@ class Mock {
     }
     if (p == "layers forward" || p == "layers backward") return layers(p == "layers forward");
     if (p == "experts forward") return experts();
-    if (p == "experts backward")
-      return {{Side{}, "AICB builds the rows of the experts' backward pass and drops them"}};
+    if (p == "experts backward") return {{Side{}, "AICB builds the rows of the experts' backward pass and drops them"}};
     if (p == "pipeline") return pipeline();
     if (p == "norm gradients") {
-      Versions out = {
-          {one(Op::all_reduce, "tp", l_.sp ? product({2, 4, m_.hidden, m_.layers}) / l_.pp : 0, 1),
-           "AICB counts 2 bytes per gradient and the norms of layers only; Megatron reduces f32 "
-           "gradients of all norms and row-parallel biases"}};
+      Versions out = {{one(Op::all_reduce, "tp", l_.sp ? product({2, 4, m_.hidden, m_.layers}) / l_.pp : 0, 1),
+                       "AICB counts 2 bytes per gradient and the norms of layers only; Megatron reduces f32 "
+                       "gradients of all norms and row-parallel biases"}};
       if (piped) out.push_back({Side{}, "AICB's pipeline lists have 0 bytes for norm gradients"});
       return out;
     }
@@ -119,8 +115,7 @@ class Mock {
     const Count times = product({m_.layers / l_.pp, steps()}),
                 wide = product({l_.seq, m_.hidden, l_.micro_batch, m_.top_k});
     Side side;
-    if (l_.tp > 1 || l_.ep > 1)
-      put(side, Op::all_gather, "ep", product({2, l_.ep, m_.experts, l_.tp}), times);
+    if (l_.tp > 1 || l_.ep > 1) put(side, Op::all_gather, "ep", product({2, l_.ep, m_.experts, l_.tp}), times);
     if (l_.ep > 1) put(side, Op::all_to_all, "ep", wide / l_.tp * 2, 2 * times);
     if (l_.tp > 1) put(side, Op::all_gather, "tp", 2 * wide, times);
     if (l_.tp > 1) put(side, Op::reduce_scatter, "tp", 2 * wide, times);
@@ -143,18 +138,15 @@ class Mock {
     const Count links = (first ? 0 : 1) + (last ? 0 : 1);
     put(side, Op::send, "pp", plane(), steps() * links);
     put(side, Op::recv, "pp", plane(), steps() * links);
-    return {
-        {side, "AICB sends whole activations between stages; with sequence parallelism Megatron sends 1/t"}};
+    return {{side, "AICB sends whole activations between stages; with sequence parallelism Megatron sends 1/t"}};
   }
 
   // Parameters as AICB counts them. The first version has a plain GPT block; the current one makes the
   // embedding four times as large and counts an untied head, three norm vectors per layer and no final norm.
   Count parameters(bool current, bool biases) const {
-    const Count h = m_.hidden, t = l_.tp, v = view_.model.vocab / t,
-                layers = current ? m_.layers / l_.pp : m_.layers;
+    const Count h = m_.hidden, t = l_.tp, v = view_.model.vocab / t, layers = current ? m_.layers / l_.pp : m_.layers;
     const Count attention = product({4, h, h}) / t,
-                mlp = m_.moe() ? product({2, h, m_.moe_ffn, m_.experts / l_.ep}) / t
-                               : product({2, h, m_.ffn}) / t;
+                mlp = m_.moe() ? product({2, h, m_.moe_ffn, m_.experts / l_.ep}) / t : product({2, h, m_.ffn}) / t;
     const Count bias = biases ? 3 * h / t + 2 * h + (m_.moe() ? -h : m_.ffn / t) : 0;
     const Count layer = sum(sum(attention, mlp), bias + (current ? 3 : 4) * h);
     Count total = sum(product({layer, layers}), product({l_.seq, h}));
@@ -200,8 +192,7 @@ class Mock {
   Versions deepspeed(const std::string& p) const {
     if (p == "gradient norm" && l_.zero < 3) {
       return {{Side{}, "AICB leaves out the norm of the gradients"},
-              {one(Op::all_reduce, "dp", 8, 1),
-               "AICB counts the gradient norm as 8 bytes; DeepSpeed reduces one f32"}};
+              {one(Op::all_reduce, "dp", 8, 1), "AICB counts the gradient norm as 8 bytes; DeepSpeed reduces one f32"}};
     }
     if (p == "gradients") return {carried(l_.zero == 3 ? Op::reduce_scatter : Op::all_reduce)};
     if (p == "fetch forward" || p == "fetch backward") {
@@ -240,8 +231,7 @@ class Mock {
                 shard = total / shards;
     Side side;
     for (Count i = 0; i < shards; ++i)
-      put(side, Op::all_gather, "dp",
-          2 * round_up(i == shards - 1 ? total - i * shard : shard, view_.dp_group), 1);
+      put(side, Op::all_gather, "dp", 2 * round_up(i == shards - 1 ? total - i * shard : shard, view_.dp_group), 1);
     return {side,
             "AICB gathers updated parameters in shards of allgather_bucket_size; DeepSpeed now uses one "
             "all_gather_into_tensor per parameter group"};
@@ -252,8 +242,7 @@ class Mock {
     for (const Count n : sizes()) {
       if (n <= l_.flags.persistence_elements) put(side, Op::all_gather, "dp", 2 * n, 1);
     }
-    return {side,
-            "AICB gathers persistent parameters as they are; DeepSpeed gathers each padded to the group"};
+    return {side, "AICB gathers persistent parameters as they are; DeepSpeed gathers each padded to the group"};
   }
 
   const Model& m_;

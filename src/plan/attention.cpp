@@ -7,8 +7,7 @@ namespace medley::plan {
 
 // A window reduces the query-key pairs to compute; a context-parallel rank has an even share of them. Unfused
 // kernels compute all pairs and mask them.
-void LayerWriter::core_kernel(BlockId to, Phase phase, Span span, Count queries, Count keys,
-                              Count heads) const {
+void LayerWriter::core_kernel(BlockId to, Phase phase, Span span, Count queries, Count keys, Count heads) const {
   const Layout& l = view_.layout;
   const bool decode = l.mode == Mode::decode;
   const Count batch = l.micro_batch;
@@ -36,8 +35,7 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
   }
   // Unfused: scores, softmax, values as batched GEMMs; twice as many in backward. Grouped keys are repeated
   // for each head.
-  const Count batches = product({a.batch, a.heads}),
-              scores = product({batches, a.queries, a.keys}, "attention scores");
+  const Count batches = product({a.batch, a.heads}), scores = product({batches, a.queries, a.keys}, "attention scores");
   const Count q = a.queries, k = a.keys, qk = a.head_dim, vd = a.value_dim;
   const auto batched = [&](const char* module, Gemm shape) {
     Entry g = entry;
@@ -67,8 +65,7 @@ void LayerWriter::attend(BlockId to, Phase phase, const Attention& a) const {
     if (l.flags.dropout.value_or(false)) chain(to, scores, {5, 5, 1}, phase, "attention.dropout");
   };
   // Batched products need the heads apart: queries, keys, values and the result are copied.
-  chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase,
-        "attention.transpose");
+  chain(to, product({view_.tokens, a.heads, 2 * qk + 2 * vd, view_.e}), {2, 2, 4}, phase, "attention.transpose");
   if (backward) {
     batched("attention.values", {q, k, vd, batches, "TN"});
     batched("attention.values", {k, vd, q, batches, "NT"});
@@ -107,20 +104,16 @@ void LayerWriter::core(BlockId to, Phase phase, Span span) const {
   const Count heads = view_.local.heads;
   if (view_.model.positions == Positions::rotary) {
     // Latent attention rotates part of a head.
-    const Count width = view_.model.latent_attention()
-                            ? (heads + 1) * view_.model.latent.qk_rope_head_dim
-                            : (heads + view_.local.kv_heads) * view_.model.head_dim;
+    const Count width = view_.model.latent_attention() ? (heads + 1) * view_.model.latent.qk_rope_head_dim
+                                                       : (heads + view_.local.kv_heads) * view_.model.head_dim;
     chain(to, product({view_.tokens, width, view_.e}), rules_.rotary, phase, "attention.rotary");
   }
   if (view_.layout.mode == Mode::decode) return core_kernel(to, phase, span, 1, view_.cached, heads);
   if (view_.layout.cp == 1) return core_kernel(to, phase, span, view_.sequence, view_.sequence, heads);
   switch (view_.layout.context) {
-    case ContextKind::ring:
-      return ring(to, phase, span);
-    case ContextKind::ulysses:
-      return ulysses(to, phase, span);
-    case ContextKind::all_gather:
-      return gathered(to, phase, span);
+    case ContextKind::ring: return ring(to, phase, span);
+    case ContextKind::ulysses: return ulysses(to, phase, span);
+    case ContextKind::all_gather: return gathered(to, phase, span);
   }
 }
 
@@ -137,8 +130,7 @@ void LayerWriter::ring(BlockId to, Phase phase, Span span) const {
   const BlockId step = schedule_.add_block();
   const auto pass = [&](std::string_view why) {
     for (const Op op : {Op::send, Op::recv}) {
-      Entry entry =
-          async(comm(op, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why), token::context);
+      Entry entry = async(comm(op, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why), token::context);
       entry.peer = rank_of(view_.layout, op == Op::send ? next : previous);
       entry.batch = 1;
       schedule_.add(step, std::move(entry));
@@ -164,24 +156,20 @@ void LayerWriter::ulysses(BlockId to, Phase phase, Span span) const {
   const Count kv =
       rules_.equal_ulysses
           ? query
-          : product({tokens,
-                     view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
+          : product({tokens, view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
                      view_.model.query_head_dim(), view_.e},
                     "keys");
   const Count values =
       rules_.equal_ulysses
           ? query
-          : product({tokens,
-                     view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
+          : product({tokens, view_.model.latent_attention() ? view_.local.heads : std::max(view_.local.kv_heads, c),
                      view_.model.value_head_dim(), view_.e},
                     "values");
-  const Count result =
-      rules_.equal_ulysses
-          ? query
-          : product({tokens, view_.local.heads, view_.model.value_head_dim(), view_.e}, "output");
+  const Count result = rules_.equal_ulysses
+                           ? query
+                           : product({tokens, view_.local.heads, view_.model.value_head_dim(), view_.e}, "output");
   const auto trade = [&](Count bytes, std::string_view why) {
-    add_comm(schedule_, to,
-             comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
+    add_comm(schedule_, to, comm(Op::all_to_all, "cp", c, bytes, view_.layout.dtype, phase, "attention.core", why));
   };
   const bool backward = phase == Phase::backward;
   if (backward) {
@@ -204,8 +192,7 @@ void LayerWriter::ulysses(BlockId to, Phase phase, Span span) const {
 // Every rank gathers all keys and values; they are not kept, so the backward pass gathers again.
 void LayerWriter::gathered(BlockId to, Phase phase, Span span) const {
   const Count c = view_.layout.cp,
-              whole = product({view_.layout.micro_batch, view_.layout.seq, view_.local.kv_heads, view_.e},
-                              "keys");
+              whole = product({view_.layout.micro_batch, view_.layout.seq, view_.local.kv_heads, view_.e}, "keys");
   const Count keys = product({whole, view_.model.query_head_dim()}, "keys"),
               values = product({whole, view_.model.value_head_dim()}, "values");
   const auto collect = [&](Op op, Count bytes, std::string_view why) {

@@ -11,10 +11,8 @@ Schedule::BlockId Body::layer_block(LayerKind kind, bool forward) {
   // Inner blocks (a ring's step) must precede the block that refers to them, so the layer is written to a
   // block that is created first and then moved behind them.
   const Schedule::BlockId draft = schedule_.add_block();
-  if (forward)
-    writer_.forward(draft, kind);
-  else
-    writer_.backward(draft, kind);
+  if (forward) writer_.forward(draft, kind);
+  else writer_.backward(draft, kind);
   const Schedule::BlockId block = schedule_.move_to_end(draft);
   layers_[key] = block;
   return block;

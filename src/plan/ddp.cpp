@@ -36,11 +36,10 @@ Schedule ddp_schedule(const Model& m, const Layout& l, Count rank) {
     std::vector<Entry> out;
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       if (buckets[i].last_layer != layer || view.dp_group < 2) continue;
-      Entry entry =
-          async(comm(Op::all_reduce, "dp", view.dp_group, product({buckets[i].elements, wide}, "gradients"),
-                     grad, Phase::backward, "gradients",
-                     "a full gradient bucket is averaged while the backward pass goes on"),
-                token::gradients);
+      Entry entry = async(
+          comm(Op::all_reduce, "dp", view.dp_group, product({buckets[i].elements, wide}, "gradients"), grad,
+               Phase::backward, "gradients", "a full gradient bucket is averaged while the backward pass goes on"),
+          token::gradients);
       if (i + 1 == buckets.size()) {
         entry.exposed = true;
         entry.why = "the last gradient bucket: nothing is left to hide it behind";

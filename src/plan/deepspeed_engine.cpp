@@ -33,8 +33,7 @@ class Engine {
       flushes_[expert] = reduce_flushes(view_.tensors(), expert, flags_.reduce_bucket_elements);
       if (zero_ == 3) fetches_[expert] = plan_fetches(view_.tensors(), expert, flags_, group(expert));
     }
-    if (view_.layout.pp > 1)
-      pipeline();
+    if (view_.layout.pp > 1) pipeline();
     else
       write_pipeline(view_, schedule_, 0, {}, [&](const Pass& pass) {
         return pass_block(pass.forward, pass.micro_batch == view_.micro_batches - 1);
@@ -59,9 +58,7 @@ class Engine {
     if (zero_ == 3) hooks.before = [&](Count layer, bool f) { return fetch(layer, f); };
     if (reduces) hooks.after = [&](Count layer, bool) { return flush(layer); };
     if (reduces && overlap_)
-      hooks.at_end = [&](int, bool) {
-        return std::vector<Entry>{wait_for(token::gradients, Phase::backward)};
-      };
+      hooks.at_end = [&](int, bool) { return std::vector<Entry>{wait_for(token::gradients, Phase::backward)}; };
     return body_.block(0, forward, reduces && zero_ == 1 ? 1 : 0, hooks);
   }
 
@@ -70,8 +67,8 @@ class Engine {
     const Layout& l = view_.layout;
     const auto over_tp = [&](Op op, Count bytes, DType dtype, std::string_view module, std::string_view why) {
       if (l.tp > 1)
-        out.push_back(comm(op, "tp", l.tp, bytes, dtype, forward ? Phase::forward : Phase::backward,
-                           std::string(module), why));
+        out.push_back(
+            comm(op, "tp", l.tp, bytes, dtype, forward ? Phase::forward : Phase::backward, std::string(module), why));
     };
     if (forward && rules_.broadcasts_data && (view_.first_stage() || view_.last_stage())) {
       over_tp(Op::broadcast, 40, DType::i64, "data", "sizes of the batch that tensor rank 0 read");
@@ -102,12 +99,11 @@ class Engine {
       if (found == fetches.end() || group(expert) < 2) continue;
       for (std::size_t i = 0; i < found->second.size(); ++i) {
         const Count elements = found->second[i];
-        out.push_back(
-            async(comm(Op::all_gather, group_name(expert), group(expert),
-                       product({elements, view_.e}, "parameters"), view_.layout.dtype, phase, "parameters",
-                       forward ? "ZeRO-3: parameters of the next modules, coalesced"
-                               : "ZeRO-3: released after the forward pass, gathered again"),
-                  token::parameters));
+        out.push_back(async(comm(Op::all_gather, group_name(expert), group(expert),
+                                 product({elements, view_.e}, "parameters"), view_.layout.dtype, phase, "parameters",
+                                 forward ? "ZeRO-3: parameters of the next modules, coalesced"
+                                         : "ZeRO-3: released after the forward pass, gathered again"),
+                            token::parameters));
         // The first fetch of a step is waited for at once, as is every fetch without prefetching.
         const bool first = forward && i == 0 && found == fetches.begin();
         if (first || flags_.prefetch_elements == 0) {
@@ -134,8 +130,8 @@ class Engine {
   void reduce(std::vector<Entry>& out, Count count, Count sent, bool expert, Phase phase) const {
     if (group(expert) < 2) return;
     const auto put = [&](Op op, Count elements, std::string_view why) {
-      Entry entry = comm(op, group_name(expert), group(expert), product({elements, wide_}, "gradients"),
-                         grad_, phase, "gradients", why);
+      Entry entry = comm(op, group_name(expert), group(expert), product({elements, wide_}, "gradients"), grad_, phase,
+                         "gradients", why);
       out.push_back(overlap_ && (zero_ >= 2 || boundary_overlap()) ? async(std::move(entry), token::gradients)
                                                                    : std::move(entry));
     };
@@ -143,9 +139,8 @@ class Engine {
       return put(Op::reduce_scatter, count, "ZeRO-3: a full bucket of gradients, each rank keeps its slices");
     if (zero_ == 0 || flags_.multi_rank_bucket_allreduce || !flags_.reduce_scatter) {
       return put(Op::all_reduce, count,
-                 zero_ == 0
-                     ? "replicas average a bucket of gradients"
-                     : "a bucket with several owners is all_reduced (use_multi_rank_bucket_allreduce)");
+                 zero_ == 0 ? "replicas average a bucket of gradients"
+                            : "a bucket with several owners is all_reduced (use_multi_rank_bucket_allreduce)");
     }
     // Buckets fill from the last parameter to the first; owners' slices are counted from the first.
     const Count total = elements(view_.tensors(), expert);
@@ -178,8 +173,7 @@ class Engine {
     if (view_.layout.dtype != DType::f32) {
       if (zero_ > 0)
         scalar("dp", view_.dp_group, 1, DType::u8, ReduceOp::max, "overflow flag over the gradient slices");
-      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max,
-             "overflow flag over the model's shards");
+      scalar("model", view_.model_group, 1, DType::u8, ReduceOp::max, "overflow flag over the model's shards");
     }
     if (flags_.gradient_clipping) {
       if (zero_ > 0) {
@@ -197,10 +191,9 @@ class Engine {
 
   void updated_parameters(bool expert) {
     const auto gather = [&](Count count, std::string_view why) {
-      add_comm(
-          schedule_, 0,
-          comm(Op::all_gather, group_name(expert), group(expert), product({count, view_.e}, "parameters"),
-               view_.layout.dtype, Phase::optimizer, "parameters", why));
+      add_comm(schedule_, 0,
+               comm(Op::all_gather, group_name(expert), group(expert), product({count, view_.e}, "parameters"),
+                    view_.layout.dtype, Phase::optimizer, "parameters", why));
     };
     if (zero_ == 3) {  // one by one, as observed with 0.19.8; fetches are coalesced, these are not
       for (const Count padded : fetches_[expert].persistent)
@@ -211,8 +204,7 @@ class Engine {
     // Slices are aligned to 4 bytes: the flat group is padded to a multiple of 2·d elements.
     Count matrices = 0, vectors = 0;
     for (const LocalTensor& t : view_.tensors()) {
-      if (t.expert() == expert)
-        (t.tensor->matrix || rules_.parameter_groups == 1 ? matrices : vectors) += t.elements;
+      if (t.expert() == expert) (t.tensor->matrix || rules_.parameter_groups == 1 ? matrices : vectors) += t.elements;
     }
     // The whole flat group at once: all_gather_into_tensor ignores allgather_bucket_size.
     for (const Count count : {matrices, vectors})
@@ -229,8 +221,7 @@ class Engine {
     Schedule::Node node;
     node.micro_batch = micro_batch;
     const auto put = [&](Count bytes, DType dtype, std::string_view why) {
-      Entry entry =
-          comm(op, "pp", l.pp, bytes, dtype, activation ? Phase::forward : Phase::backward, "pipeline", why);
+      Entry entry = comm(op, "pp", l.pp, bytes, dtype, activation ? Phase::forward : Phase::backward, "pipeline", why);
       entry.peer = view_.stage_rank(view_.at.pp + (next ? 1 : -1));
       schedule_.add(0, std::move(entry), node);
     };
@@ -238,8 +229,7 @@ class Engine {
       // PartitionedTensor.to_meta: number of dimensions, three sizes, parts, rank, t+1 offsets.
       put(8 * (Count{l.tp} + 7), DType::i64, "how the tensor that follows is partitioned over tp");
       put(product({ceil_div(product({view_.tokens, view_.model.hidden}), l.tp), view_.e}), l.dtype,
-          activation ? "this tensor rank's part of the activation"
-                     : "this tensor rank's part of the gradient");
+          activation ? "this tensor rank's part of the activation" : "this tensor rank's part of the gradient");
     } else {
       put(view_.activation_bytes(), l.dtype,
           activation ? "activation between pipeline stages" : "gradient between pipeline stages");
@@ -253,24 +243,12 @@ class Engine {
     pass_order(view_.layout, view_.at.pp);  // rejects a schedule that is too long
     for (const Command& command : train_schedule(view_.at.pp, view_.layout.pp, view_.micro_batches)) {
       switch (command.what) {
-        case Instruction::recv_activation:
-          message(Op::recv, true, command.micro_batch);
-          break;
-        case Instruction::send_activation:
-          message(Op::send, true, command.micro_batch);
-          break;
-        case Instruction::recv_grad:
-          message(Op::recv, false, command.micro_batch);
-          break;
-        case Instruction::send_grad:
-          message(Op::send, false, command.micro_batch);
-          break;
-        case Instruction::forward:
-          add_pass(schedule_, 0, pass_block(true), {true, command.micro_batch, 0});
-          break;
-        case Instruction::backward:
-          add_pass(schedule_, 0, pass_block(false), {false, command.micro_batch, 0});
-          break;
+        case Instruction::recv_activation: message(Op::recv, true, command.micro_batch); break;
+        case Instruction::send_activation: message(Op::send, true, command.micro_batch); break;
+        case Instruction::recv_grad: message(Op::recv, false, command.micro_batch); break;
+        case Instruction::send_grad: message(Op::send, false, command.micro_batch); break;
+        case Instruction::forward: add_pass(schedule_, 0, pass_block(true), {true, command.micro_batch, 0}); break;
+        case Instruction::backward: add_pass(schedule_, 0, pass_block(false), {false, command.micro_batch, 0}); break;
       }
     }
     // _aggregate_total_loss: the last stage averages and broadcasts to the others.
@@ -283,9 +261,8 @@ class Engine {
     if (view_.model.tied_embeddings && (view_.first_stage() || view_.last_stage())) {
       add_comm(
           schedule_, 0,
-          comm(Op::all_reduce, "embedding", 2,
-               product({view_.local.vocab, view_.model.hidden, wide_}, "embedding"), grad_, Phase::grad_sync,
-               "embedding", "first and last stage share the embedding (ReduceTiedGrads)"));
+          comm(Op::all_reduce, "embedding", 2, product({view_.local.vocab, view_.model.hidden, wide_}, "embedding"),
+               grad_, Phase::grad_sync, "embedding", "first and last stage share the embedding (ReduceTiedGrads)"));
     }
     loss(Op::broadcast, "pp", view_.layout.pp, 8, "the last stage tells the loss to the others");
   }

@@ -18,14 +18,7 @@ struct EngineRules {
 Schedule engine_schedule(const Model& model, const Layout& layout, Count rank, const EngineRules& rules);
 
 /// DeepSpeed's TrainSchedule: the instructions of one stage, in order.
-enum class Instruction : std::uint8_t {
-  recv_activation,
-  send_activation,
-  recv_grad,
-  send_grad,
-  forward,
-  backward
-};
+enum class Instruction : std::uint8_t { recv_activation, send_activation, recv_grad, send_grad, forward, backward };
 struct Command {
   Instruction what;
   Count micro_batch;

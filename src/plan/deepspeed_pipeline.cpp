@@ -30,8 +30,7 @@ std::vector<Command> train_schedule(int stage, int stages, Count m) {
     const StepWork work = work_of(step, stage, stages);
     if (work.forward) {
       if (valid(previous) && has_previous) commands.push_back({Instruction::send_grad, previous});
-      if (valid(work.micro_batch) && has_previous)
-        commands.push_back({Instruction::recv_activation, work.micro_batch});
+      if (valid(work.micro_batch) && has_previous) commands.push_back({Instruction::recv_activation, work.micro_batch});
     } else {
       if (valid(work.micro_batch) && has_next) commands.push_back({Instruction::recv_grad, work.micro_batch});
       if (valid(previous) && has_next) commands.push_back({Instruction::send_activation, previous});

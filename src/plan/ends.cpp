@@ -15,8 +15,8 @@ void LayerWriter::embedding_forward(BlockId to) const {
   // shards.
   const bool scatter =
       view_.layout.sp && !(rules_.reduces_learned_positions && view_.model.positions == Positions::learned);
-  exchange(to, scatter ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(), Phase::forward,
-           "embedding", "each tensor rank looked up its part of the vocabulary", false);
+  exchange(to, scatter ? Op::reduce_scatter : Op::all_reduce, view_.activation_bytes(), Phase::forward, "embedding",
+           "each tensor rank looked up its part of the vocabulary", false);
 }
 
 void LayerWriter::embedding_backward(BlockId to) const {
@@ -53,16 +53,14 @@ void LayerWriter::head_forward(BlockId to) const {
   if (view_.layout.mode != Mode::train) return;
   const Count logits = product({tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
   if (!rules_.shard_loss)
-    add_comm(
-        schedule_, to,
-        comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
-             view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
+    add_comm(schedule_, to,
+             comm(Op::all_gather, "tp", view_.layout.tp, product({tokens, view_.model.vocab, view_.e}, "logits"),
+                  view_.layout.dtype, Phase::forward, "loss", "DTensor makes the logits whole for the loss"));
   chain(to, logits, rules_.loss_forward, Phase::forward, "loss");
   if (!rules_.whole_model || !rules_.shard_loss) return;
   const Count scalars = product({tokens, 4}, "loss");
   const auto reduce = [&](ReduceOp op, std::string_view why) {
-    Entry entry =
-        comm(Op::all_reduce, "tp", view_.layout.tp, scalars, DType::f32, Phase::forward, "loss", why);
+    Entry entry = comm(Op::all_reduce, "tp", view_.layout.tp, scalars, DType::f32, Phase::forward, "loss", why);
     entry.reduce = op;
     add_comm(schedule_, to, std::move(entry));
   };
@@ -71,13 +69,11 @@ void LayerWriter::head_forward(BlockId to) const {
   reduce(ReduceOp::max, "largest logit over the vocabulary shards");
   if (rules_.loss_order == TensorRules::LossOrder::megatron) reduce(ReduceOp::sum, "logit of the label");
   reduce(ReduceOp::sum, "sum of exponentials over the vocabulary shards");
-  if (rules_.loss_order == TensorRules::LossOrder::dtensor)
-    reduce(ReduceOp::sum, "loss of the label's shard");
+  if (rules_.loss_order == TensorRules::LossOrder::dtensor) reduce(ReduceOp::sum, "loss of the label's shard");
 }
 
 void LayerWriter::head_backward(BlockId to) const {
-  const Count logits =
-      product({view_.tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
+  const Count logits = product({view_.tokens, rules_.shard_loss ? view_.local.vocab : view_.model.vocab}, "logits");
   chain(to, logits, rules_.loss_backward, Phase::backward, "loss");
   if (rules_.whole_model) {
     columns_backward(to, matrices(view_.head, "head"), "head");

@@ -8,8 +8,7 @@ namespace medley::plan {
 
 void LayerWriter::send_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const {
   const Layout& l = view_.layout;
-  const Count routed = view_.routed_tokens(),
-              tokens = product({routed, view_.model.hidden, view_.e}, "routed tokens");
+  const Count routed = view_.routed_tokens(), tokens = product({routed, view_.model.hidden, view_.e}, "routed tokens");
   const auto add = [&](Count bytes, DType dtype, std::string_view why) {
     Entry entry = comm(Op::all_to_all, "ep", l.ep, bytes, dtype, phase, "mlp.experts", why);
     add_comm(schedule_, to, hidden ? async(std::move(entry), token::experts) : std::move(entry));
@@ -23,11 +22,10 @@ void LayerWriter::send_tokens(BlockId to, Phase phase, bool forward_direction, b
 
 void LayerWriter::return_tokens(BlockId to, Phase phase, bool forward_direction, bool hidden) const {
   const Layout& l = view_.layout;
-  Entry entry = comm(
-      Op::all_to_all, "ep", l.ep,
-      product({view_.routed_tokens(), view_.model.hidden, view_.e}, "routed tokens"), l.dtype, phase,
-      "mlp.experts",
-      forward_direction ? "expert outputs return to their tokens" : "output gradients go to the experts");
+  Entry entry =
+      comm(Op::all_to_all, "ep", l.ep, product({view_.routed_tokens(), view_.model.hidden, view_.e}, "routed tokens"),
+           l.dtype, phase, "mlp.experts",
+           forward_direction ? "expert outputs return to their tokens" : "output gradients go to the experts");
   add_comm(schedule_, to, hidden ? async(std::move(entry), token::experts) : std::move(entry));
 }
 
@@ -60,8 +58,8 @@ void LayerWriter::dispatch(BlockId to, Phase phase, bool forward_direction) cons
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
     add_comm(schedule_, to,
-             comm(forward_direction ? Op::all_gather : Op::reduce_scatter, expert_tensor_group(),
-                  l.expert_tensor(), gathered, l.dtype, phase, "mlp.experts",
+             comm(forward_direction ? Op::all_gather : Op::reduce_scatter, expert_tensor_group(), l.expert_tensor(),
+                  gathered, l.dtype, phase, "mlp.experts",
                   forward_direction ? "experts are cut over tp: each slice needs all tokens"
                                     : "token gradients of the expert slices are added"));
   };
@@ -82,12 +80,11 @@ void LayerWriter::combine(BlockId to, Phase phase, bool forward_direction) const
   };
   const auto over_tp = [&] {
     if (!rules_.expert_tensor) return;
-    add_comm(schedule_, to,
-             comm(forward_direction ? Op::reduce_scatter : Op::all_gather, expert_tensor_group(),
-                  l.expert_tensor(), product({tokens, l.expert_tensor()}, "routed tokens"), l.dtype, phase,
-                  "mlp.experts",
-                  forward_direction ? "outputs of the expert slices are added"
-                                    : "expert slices need all output gradients"));
+    add_comm(
+        schedule_, to,
+        comm(forward_direction ? Op::reduce_scatter : Op::all_gather, expert_tensor_group(), l.expert_tensor(),
+             product({tokens, l.expert_tensor()}, "routed tokens"), l.dtype, phase, "mlp.experts",
+             forward_direction ? "outputs of the expert slices are added" : "expert slices need all output gradients"));
   };
   if (forward_direction) {
     over_tp();
@@ -123,8 +120,8 @@ void LayerWriter::expert_biases(BlockId to, Count tokens, Count local, Phase pha
   const bool backward = phase == Phase::backward;
   const int kernels = static_cast<int>(backward ? 7 * local + 2 : 2 * local + 2);
   const double passes = backward ? 29.8 : 23.3;
-  chain(to, product({tokens, view_.model.hidden, view_.e}, "expert outputs"),
-        {passes, passes, kernels, kernels}, phase, "mlp.experts.bias");
+  chain(to, product({tokens, view_.model.hidden, view_.e}, "expert outputs"), {passes, passes, kernels, kernels}, phase,
+        "mlp.experts.bias");
 }
 
 // Even routing: the mean over steps, and the aim of a balancing loss. With few tokens (decode) some experts
@@ -132,9 +129,9 @@ void LayerWriter::expert_biases(BlockId to, Count tokens, Count local, Phase pha
 void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   // Experts sharded over tp process the tokens of the whole tensor group; whole experts those of their own
   // rank.
-  const Count tokens = product(
-      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}},
-      "routed tokens");
+  const Count tokens =
+      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}},
+              "routed tokens");
   const double experts = static_cast<double>(view_.model.experts);
   const double met = experts * (1 - std::pow(1 - 1 / experts, static_cast<double>(tokens) * view_.layout.ep));
   const Count local = std::clamp<Count>(std::llround(met / view_.layout.ep), 1, view_.local_experts());
@@ -147,8 +144,7 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
   }
   if (phase == Phase::backward) {
     expert_biases(to, tokens, local, phase);
-    if (view_.layout.flags.recompute_modules.expert_activation)
-      expert_activation(to, tokens, width, Phase::recompute);
+    if (view_.layout.flags.recompute_modules.expert_activation) expert_activation(to, tokens, width, Phase::recompute);
     for (auto w = met_experts.rbegin(); w != met_experts.rend(); ++w) {
       if (w->shard != Shard::row) continue;
       input_gradient(to, *w, each);
@@ -173,19 +169,19 @@ void LayerWriter::expert_gemms(BlockId to, Phase phase) const {
 // Where a rank has several experts, it also sorts the chunks that arrive from the other ranks by expert, and
 // back.
 void LayerWriter::permute(BlockId to, Phase phase, const char* module) const {
-  const Count routed = product(
-      {view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}});
+  const Count routed =
+      product({view_.routed_tokens(), rules_.drops_duplicates ? Count{1} : Count{view_.layout.expert_tensor()}});
   const bool sorts = view_.layout.ep > 1 && view_.local_experts() > 1 && !rules_.drops_duplicates;
-  stream(to, StreamOp::elementwise,
-         product({sorts ? 4 : 2, routed, view_.model.hidden, view_.e}, "routed tokens"), phase, module);
+  stream(to, StreamOp::elementwise, product({sorts ? 4 : 2, routed, view_.model.hidden, view_.e}, "routed tokens"),
+         phase, module);
 }
 
 // The choice of experts: logits in f32, softmax, top-k, the balancing loss, the map of rows and the counts of
 // tokens per expert: small kernels, which only the host notices (counted in Megatron-Core's router and
 // all_to_all dispatcher).
 void LayerWriter::route(BlockId to, Phase phase) const {
-  Entry entry = memory_bound(product({view_.sharded_tokens, view_.model.experts, 4, 6}, "routing"), phase,
-                             "mlp.router");
+  Entry entry =
+      memory_bound(product({view_.sharded_tokens, view_.model.experts, 4, 6}, "routing"), phase, "mlp.router");
   entry.dtype = DType::f32;
   entry.kernels = phase == Phase::backward ? 20 : 30;
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
@@ -198,8 +194,8 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   if (rules_.routing_traffic) {
     const Count group = Count{l.expert_tensor()} * l.ep;
     add_comm(schedule_, to,
-             comm(Op::all_gather, "tp_ep", group, product({view_.model.experts, 8, group}, "token counts"),
-                  DType::i64, phase, "mlp.router", "how many tokens each rank sends to each expert"));
+             comm(Op::all_gather, "tp_ep", group, product({view_.model.experts, 8, group}, "token counts"), DType::i64,
+                  phase, "mlp.router", "how many tokens each rank sends to each expert"));
   }
   permute(to, phase, "mlp.permute");
   dispatch(to, phase, true);
@@ -212,10 +208,8 @@ void LayerWriter::experts_forward(BlockId to, Phase phase) const {
   enter(to, phase, "mlp.shared");
   std::vector<const Tensor*> rows;
   for (const Tensor* w : shared) {
-    if (w->shard == Shard::row)
-      rows.push_back(w);
-    else
-      linear(to, *w, view_.tokens, phase);
+    if (w->shard == Shard::row) rows.push_back(w);
+    else linear(to, *w, view_.tokens, phase);
   }
   if (l.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
   activation(to, view_.tokens, view_.local.shared_ffn, phase, "mlp.shared.activation");

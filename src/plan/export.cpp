@@ -20,8 +20,7 @@ Json to_json(const Model& m) {
                {"layers", m.layers}, {"ffn", m.ffn},           {"vocab", m.vocab},
                {"seq", m.seq},       {"gated", m.gated},       {"tied_embeddings", m.tied_embeddings}};
   if (m.moe())
-    json.update(
-        {{"experts", m.experts}, {"top_k", m.top_k}, {"moe_ffn", m.moe_ffn}, {"moe_layers", m.moe_layers()}});
+    json.update({{"experts", m.experts}, {"top_k", m.top_k}, {"moe_ffn", m.moe_ffn}, {"moe_layers", m.moe_layers()}});
   json["parameters"] = to_json(count_parameters(m));
   return json;
 }
@@ -71,8 +70,7 @@ Json to_json(const std::vector<Row>& rows) {
 Json to_json(const std::map<std::string_view, Total>& totals) {
   Json out = Json::object();
   for (const auto& [group, total] : totals) {
-    out[std::string(group)] = {
-        {"bytes", total.bytes}, {"wire_bytes", total.wire_bytes}, {"count", total.count}};
+    out[std::string(group)] = {{"bytes", total.bytes}, {"wire_bytes", total.wire_bytes}, {"count", total.count}};
   }
   return out;
 }
@@ -88,9 +86,7 @@ Json to_json(const Volume& v) {
           {"total", {{"bytes", v.all.bytes}, {"wire_bytes", v.all.wire_bytes}, {"count", v.all.count}}},
           {"histogram", to_json(v.histogram)},
           {"small",
-           {{"limit", v.small.limit},
-            {"share_of_count", v.small.of_count},
-            {"share_of_bytes", v.small.of_bytes}}}};
+           {{"limit", v.small.limit}, {"share_of_count", v.small.of_count}, {"share_of_bytes", v.small.of_bytes}}}};
 }
 
 namespace {
@@ -107,11 +103,8 @@ Json entry_json(const Entry& e, const Place& at) {
   if (at.chunk > 0) json["chunk"] = at.chunk;
   json["dtype"] = name(e.dtype);
   if (e.kind == Kind::gemm)
-    json.update({{"m", e.gemm.m},
-                 {"n", e.gemm.n},
-                 {"k", e.gemm.k},
-                 {"batch", e.gemm.batch},
-                 {"layout", e.gemm.layout}});
+    json.update(
+        {{"m", e.gemm.m}, {"n", e.gemm.n}, {"k", e.gemm.k}, {"batch", e.gemm.batch}, {"layout", e.gemm.layout}});
   if (e.kind == Kind::attention) {
     const Attention& a = e.attention;
     json.update({{"batch", a.batch},
@@ -144,17 +137,13 @@ Json entry_json(const Entry& e, const Place& at) {
 }  // namespace
 
 Json schedule_json(const Schedule& schedule, const Layout& layout, Count rank, std::span<const double> us) {
-  Json out = {{"schema", "medley.schedule/1"},
-              {"world", layout.world()},
-              {"rank", rank},
-              {"layout", to_json(layout)}};
+  Json out = {{"schema", "medley.schedule/1"}, {"world", layout.world()}, {"rank", rank}, {"layout", to_json(layout)}};
   std::set<std::string_view> groups;
   for (const Entry& e : schedule.entries()) {
     if (e.kind == Kind::comm) groups.insert(e.group);
   }
   out["groups"] = Json::object();
-  for (const std::string_view group : groups)
-    out["groups"][std::string(group)] = group_ranks(layout, rank, group);
+  for (const std::string_view group : groups) out["groups"][std::string(group)] = group_ranks(layout, rank, group);
   const std::vector<Row> rows = rows_of(schedule);
   out["rows"] = to_json(rows);
   out["totals"] = to_json(totals_by_group(rows));

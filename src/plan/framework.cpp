@@ -26,9 +26,7 @@ constexpr std::array<Maker, framework_count> makers = {{{"textbook", textbook_sc
 
 }  // namespace
 
-std::string_view name(Framework framework) noexcept {
-  return makers[static_cast<std::size_t>(framework)].name;
-}
+std::string_view name(Framework framework) noexcept { return makers[static_cast<std::size_t>(framework)].name; }
 
 std::optional<Framework> parse_framework(std::string_view text) noexcept {
   for (std::size_t i = 0; i < makers.size(); ++i) {
@@ -57,17 +55,15 @@ Layout as_run_by(const Model& model, const Layout& layout, Framework framework) 
 std::string assumptions(const Model& model, const Layout& layout, Framework framework) {
   const Layout l = as_run_by(model, layout, framework);
   const auto on = [](bool value) { return value ? "on" : "off"; };
-  std::string text =
-      fmt::format("{} attention, {}{}, {} kernels{}", l.flags.flash_attention ? "fused" : "unfused",
-                  medley::name(l.dtype), l.flags.fp8 ? " with fp8 products" : "",
-                  l.flags.compile         ? "compiled"
-                  : l.flags.fused_kernels ? "Megatron's fused"
-                                          : "eager",
-                  l.flags.dropout.value_or(false) ? ", dropout" : "");
+  std::string text = fmt::format("{} attention, {}{}, {} kernels{}", l.flags.flash_attention ? "fused" : "unfused",
+                                 medley::name(l.dtype), l.flags.fp8 ? " with fp8 products" : "",
+                                 l.flags.compile         ? "compiled"
+                                 : l.flags.fused_kernels ? "Megatron's fused"
+                                                         : "eager",
+                                 l.flags.dropout.value_or(false) ? ", dropout" : "");
   if (framework == Framework::megatron)
     text += fmt::format(", overlap_grad_reduce={}, overlap_param_gather={}, tp_comm_overlap={}",
-                        on(l.flags.overlap_grad_reduce), on(l.flags.overlap_param_gather),
-                        on(l.flags.tp_comm_overlap));
+                        on(l.flags.overlap_grad_reduce), on(l.flags.overlap_param_gather), on(l.flags.tp_comm_overlap));
   if (framework == Framework::deepspeed || framework == Framework::neox)
     text += fmt::format(", overlap_comm={}", on(l.flags.overlap_comm.value_or(l.zero == 3)));
   if (framework == Framework::nanotron && l.pp > 1)
@@ -80,21 +76,18 @@ std::string assumptions(const Model& model, const Layout& layout, Framework fram
 Schedule make_schedule(const Model& model, const Layout& layout, Framework framework, Count rank) {
   if (layout.mode != Mode::train && framework != Framework::textbook)
     refuse(framework, "it trains; prefill and decode are planned as textbook");
-  if (layout.expert_tensor() != layout.tp && framework != Framework::megatron &&
-      framework != Framework::textbook)
-    refuse(framework,
-           fmt::format("etp is {}; only megatron shards experts over other ranks than layers", layout.etp));
+  if (layout.expert_tensor() != layout.tp && framework != Framework::megatron && framework != Framework::textbook)
+    refuse(framework, fmt::format("etp is {}; only megatron shards experts over other ranks than layers", layout.etp));
   return makers[static_cast<std::size_t>(framework)].make(model, as_run_by(model, layout, framework), rank);
 }
 
-std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
-                                 BlockKind block, LayerKind kind) {
+std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework, BlockKind block,
+                                 LayerKind kind) {
   const Layout& l = layout;
   const bool megatron = framework == Framework::megatron || framework == Framework::neox;
-  const View view(model, l, 0,
-                  {.pad_vocabulary = megatron,
-                   .fuse_projections = megatron,
-                   .fuse_qkv = framework == Framework::textbook});
+  const View view(
+      model, l, 0,
+      {.pad_vocabulary = megatron, .fuse_projections = megatron, .fuse_qkv = framework == Framework::textbook});
   Schedule schedule;
   TensorRules rules;
   rules.reduce_dtype = l.dtype;
@@ -120,8 +113,7 @@ std::vector<Entry> block_entries(const Model& model, const Layout& layout, Frame
   std::vector<Entry> entries;
   const std::function<void(Schedule::BlockId)> expand = [&](Schedule::BlockId id) {
     for (const Schedule::Node& node : schedule.block(id)) {
-      if (!node.is_block)
-        entries.push_back(schedule.entries()[node.index]);
+      if (!node.is_block) entries.push_back(schedule.entries()[node.index]);
       else
         for (Count i = 0; i < node.repeat; ++i) expand(node.index);
     }
@@ -137,8 +129,8 @@ Count busiest_rank(const Model& model, const Layout& layout, Framework framework
   // Stages between the first two and the last two equal their neighbours, unless layers divide unevenly; then
   // the first stages hold the extra layers.
   for (int stage = 0; stage < layout.pp; ++stage) {
-    if (stage > 1 && stage < layout.pp - 2 &&
-        model.layers % (Count{layout.pp} * layout.virtual_stages) == 0 && !model.moe())
+    if (stage > 1 && stage < layout.pp - 2 && model.layers % (Count{layout.pp} * layout.virtual_stages) == 0 &&
+        !model.moe())
       continue;
     Coordinates at;
     at.pp = stage;
@@ -152,8 +144,7 @@ Count busiest_rank(const Model& model, const Layout& layout, Framework framework
   return best;
 }
 
-std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
-                                 Count limit) {
+std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit, Count limit) {
   std::vector<Bucket> buckets;
   Bucket open;
   for (auto t = tensors.rbegin(); t != tensors.rend(); ++t) {

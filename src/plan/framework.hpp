@@ -31,8 +31,8 @@ Schedule make_schedule(const Model& model, const Layout& layout, Framework frame
 /// communication of `framework`'s layers. `layout` is as the framework runs it; `kind` applies to layers
 /// only.
 enum class BlockKind : std::uint8_t { layer, embedding, head };
-std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework,
-                                 BlockKind block, LayerKind kind = {});
+std::vector<Entry> block_entries(const Model& model, const Layout& layout, Framework framework, BlockKind block,
+                                 LayerKind kind = {});
 
 /// The rank with the most wire bytes: the first rank of the busiest pipeline stage.
 Count busiest_rank(const Model& model, const Layout& layout, Framework framework);

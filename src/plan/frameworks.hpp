@@ -33,7 +33,6 @@ struct Bucket {
   Count last_layer = 0;  ///< the layer whose backward pass completes it
   int number = 0;        ///< its number among a rank's buckets, where they must be distinguished
 };
-std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit,
-                                 Count limit);
+std::vector<Bucket> fill_buckets(const std::vector<LocalTensor>& tensors, bool expert, Count first_limit, Count limit);
 
 }  // namespace medley::plan

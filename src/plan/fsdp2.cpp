@@ -18,8 +18,7 @@ class Fsdp {
         shard_(view_.dp_group / l.hsdp),
         grad_(l.grad_dtype.value_or(l.dtype)) {
     if (framework == Framework::fsdp1 && (l.tp > 1 || l.pp > 1 || l.cp > 1))
-      refuse(framework,
-             "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
+      refuse(framework, "it knows data parallelism only; tensor, pipeline and context parallelism come with fsdp2");
     if (l.ep > 1) refuse(framework, "ep above 1 is not part of it; use megatron or deepspeed");
     // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the end of the
     // backward pass.
@@ -28,21 +27,17 @@ class Fsdp {
   }
 
   Schedule make() {
-    write_pipeline(view_, schedule_, 0, {.batched = true, .shape_exchange = false, .overlap = false},
-                   [&](const Pass& pass) {
-                     BodyHooks hooks;
-                     hooks.at_start = [&](int chunk, bool forward) { return start(chunk, forward); };
-                     hooks.before = [&, chunk = pass.chunk](Count layer, bool forward) {
-                       return gather_next(chunk, layer, forward);
-                     };
-                     hooks.after = [&](Count layer, bool forward) {
-                       return forward ? std::vector<Entry>{} : reduce(layer);
-                     };
-                     hooks.at_end = [&](int chunk, bool forward) {
-                       return forward ? std::vector<Entry>{} : root_reduce(chunk);
-                     };
-                     return body_.block(pass.chunk, pass.forward, 0, hooks);
-                   });
+    write_pipeline(
+        view_, schedule_, 0, {.batched = true, .shape_exchange = false, .overlap = false}, [&](const Pass& pass) {
+          BodyHooks hooks;
+          hooks.at_start = [&](int chunk, bool forward) { return start(chunk, forward); };
+          hooks.before = [&, chunk = pass.chunk](Count layer, bool forward) {
+            return gather_next(chunk, layer, forward);
+          };
+          hooks.after = [&](Count layer, bool forward) { return forward ? std::vector<Entry>{} : reduce(layer); };
+          hooks.at_end = [&](int chunk, bool forward) { return forward ? std::vector<Entry>{} : root_reduce(chunk); };
+          return body_.block(pass.chunk, pass.forward, 0, hooks);
+        });
     step();
     return std::move(schedule_);
   }
@@ -74,8 +69,7 @@ class Fsdp {
     }
     for (const Tensor& t : tensors) {
       if (!t.tied || view_.layout.pp > 1)
-        total =
-            sum(total, product({round_up(t.rows, shard_), t.columns, t.copies}, "parameters"), "parameters");
+        total = sum(total, product({round_up(t.rows, shard_), t.columns, t.copies}, "parameters"), "parameters");
     }
     return total;
   }
@@ -104,8 +98,7 @@ class Fsdp {
   // FSDP2 copies all gradients into the buffer of the collective. In FSDP1, autograd concatenates the
   // gradients of the flat parameter's views, and another kernel divides them before they are added.
   void copy_in(std::vector<Entry>& out, Count elements) const {
-    const Count bytes =
-        framework_ == Framework::fsdp1 ? 4 * view_.e : view_.e + static_cast<Count>(size_of(grad_));
+    const Count bytes = framework_ == Framework::fsdp1 ? 4 * view_.e : view_.e + static_cast<Count>(size_of(grad_));
     if (shard_ > 1 && elements > 0)
       out.push_back(memory_bound(product({elements, bytes}, "gradients"), Phase::backward, "gradients.copy"));
   }
@@ -113,15 +106,14 @@ class Fsdp {
     const Count wide = static_cast<Count>(size_of(grad_)), bytes = product({elements, wide}, "gradients");
     copy_in(out, elements);
     if (shard_ > 1 && bytes > 0) {
-      out.push_back(async(comm(Op::reduce_scatter, shard_group(), shard_, bytes, grad_, Phase::backward,
-                               "gradients", "each rank averages its slice of the group's gradients"),
+      out.push_back(async(comm(Op::reduce_scatter, shard_group(), shard_, bytes, grad_, Phase::backward, "gradients",
+                               "each rank averages its slice of the group's gradients"),
                           token::gradients));
     }
     if (view_.layout.hsdp > 1 && bytes > 0) {
-      out.push_back(
-          async(comm(Op::all_reduce, "hsdp", view_.layout.hsdp, ceil_div(bytes, shard_), grad_,
-                     Phase::backward, "gradients", "replicas of the shard group average their slices"),
-                token::gradients));
+      out.push_back(async(comm(Op::all_reduce, "hsdp", view_.layout.hsdp, ceil_div(bytes, shard_), grad_,
+                               Phase::backward, "gradients", "replicas of the shard group average their slices"),
+                          token::gradients));
     }
   }
 
@@ -154,8 +146,8 @@ class Fsdp {
     std::vector<Entry> out;
     if (shard_ < 2) return out;
     if (forward && root(chunk) > 0)
-      out.push_back(all_gather(root(chunk), Phase::forward,
-                               "root group (embedding, norm, head): gathered once and kept", false));
+      out.push_back(
+          all_gather(root(chunk), Phase::forward, "root group (embedding, norm, head): gathered once and kept", false));
     if (forward && root(chunk) > 0) copy_out(out, root(chunk), Phase::forward);
     const auto& order = groups(chunk, forward);
     if (!order.empty()) out.push_back(group_gather(order.front(), forward, forward));
@@ -190,14 +182,14 @@ class Fsdp {
     if (view_.layout.flags.gradient_clipping) {
       for (const auto& [name, size] :
            {std::pair<std::string_view, Count>{"dp", view_.dp_group}, {"pp", view_.layout.pp}}) {
-        Entry entry = comm(Op::all_reduce, name, size, 4, DType::f32, Phase::optimizer, "scalars",
-                           "norm of all gradients");
+        Entry entry =
+            comm(Op::all_reduce, name, size, 4, DType::f32, Phase::optimizer, "scalars", "norm of all gradients");
         entry.purpose = Purpose::gradient_norm;
         add_comm(schedule_, 0, std::move(entry));
       }
     }
-    schedule_.add(0, memory_bound(product({ceil_div(all, shard_), adam_bytes_per_parameter}),
-                                  Phase::optimizer, "adam"));
+    schedule_.add(0,
+                  memory_bound(product({ceil_div(all, shard_), adam_bytes_per_parameter}), Phase::optimizer, "adam"));
   }
 
   Framework framework_;

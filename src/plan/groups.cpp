@@ -16,8 +16,8 @@ std::vector<Count> expert_ranks(const Layout& l, const Coordinates& at, std::str
   for (Count i = 0; i < stage; ++i) {
     const bool same_shard = i % shards == shard, same_expert = i / shards % l.ep == expert,
                same_replica = i / (shards * l.ep) == place / (shards * l.ep);
-    if ((same_shard || group == "etp" || group == "tp_ep") &&
-        (same_expert || group == "ep" || group == "tp_ep") && (same_replica || group == "edp"))
+    if ((same_shard || group == "etp" || group == "tp_ep") && (same_expert || group == "ep" || group == "tp_ep") &&
+        (same_replica || group == "edp"))
       ranks.push_back(first + i);
   }
   return ranks;
@@ -39,8 +39,7 @@ std::vector<Count> group_ranks(const Layout& l, Count rank, std::string_view gro
     for (int c = 0; c < l.cp; ++c) add(at.dp, at.tp, at.pp, c);
   else if (group == "dp")
     for (int i = 0; i < replicas; ++i) replica(i, at.tp, at.pp);
-  else if (group == "ep" || group == "etp" || group == "edp" || group == "tp_ep")
-    return expert_ranks(l, at, group);
+  else if (group == "ep" || group == "etp" || group == "edp" || group == "tp_ep") return expert_ranks(l, at, group);
   else if (group == "fsdp")
     for (int i = 0, n = replicas / l.hsdp; i < n; ++i) replica(place / n * n + i, at.tp, at.pp);
   else if (group == "hsdp")

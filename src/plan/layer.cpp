@@ -18,8 +18,8 @@ void LayerWriter::stream(BlockId to, StreamOp op, Count bytes, Phase phase, cons
 
 void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, const char* module) const {
   const bool fused = view_.layout.flags.fused_kernels;
-  Entry entry = memory_bound(
-      static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)), phase, module);
+  Entry entry = memory_bound(static_cast<Count>(static_cast<double>(bytes) * (fused ? passes.fused : passes.eager)),
+                             phase, module);
   entry.dtype = view_.layout.dtype;
   entry.kernels = fused ? passes.fused_kernels : passes.kernels;
   if (entry.bytes > 0) schedule_.add(to, std::move(entry));
@@ -28,19 +28,15 @@ void LayerWriter::chain(BlockId to, Count bytes, Passes passes, Phase phase, con
 // A norm reads its row and writes it; in backward it also reads the gradient.
 void LayerWriter::norm(BlockId to, Phase phase, const char* module) const {
   const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  if (phase == Phase::backward)
-    stream(to, StreamOp::layer_norm_backward, 3 * plane, phase, module);
-  else
-    stream(to, StreamOp::layer_norm, 2 * plane, phase, module);
+  if (phase == Phase::backward) stream(to, StreamOp::layer_norm_backward, 3 * plane, phase, module);
+  else stream(to, StreamOp::layer_norm, 2 * plane, phase, module);
 }
 
 // Two inputs and one output; dropout writes a one-byte mask and is a separate kernel unless fused.
 void LayerWriter::residual(BlockId to, Phase phase, const char* module) const {
   const Count plane = product({view_.sharded_tokens, view_.model.hidden, view_.e}, "activation");
-  if (view_.layout.flags.dropout.value_or(false))
-    chain(to, plane, {5.5, 3.5, 2}, phase, module);
-  else
-    chain(to, plane, {3, 3, 1}, phase, module);
+  if (view_.layout.flags.dropout.value_or(false)) chain(to, plane, {5.5, 3.5, 2}, phase, module);
+  else chain(to, plane, {3, 3, 1}, phase, module);
 }
 
 // The plain form reads and writes once, and in backward also reads the gradient. The gated form has one more
@@ -53,12 +49,10 @@ void LayerWriter::activation(BlockId to, Count tokens, Count width, Phase phase,
     if (apart) passes.fused = passes.eager, passes.fused_kernels = passes.kernels;
     chain(to, bytes, passes, phase, module);
   };
-  if (view_.model.gated)
-    run(backward ? Passes{9, 5, 3} : Passes{5, 3, 2});
+  if (view_.model.gated) run(backward ? Passes{9, 5, 3} : Passes{5, 3, 2});
   else if (view_.model.squared_relu)  // a ReLU and a power; PyTorch's gradient of a power takes three kernels
     run(backward ? Passes{10, 3, 4} : Passes{4, 2, 2});
-  else
-    run(backward ? Passes{3, 3, 1} : Passes{2, 2, 1});
+  else run(backward ? Passes{3, 3, 1} : Passes{2, 2, 1});
 }
 
 // Each bias gradient is the sum of its layer's output gradients over the tokens, which are read once more.
@@ -75,8 +69,8 @@ void LayerWriter::bias_gradients(BlockId to, const std::vector<Tensor>& tensors,
     chain(to, product({tokens, width, view_.e}, "bias gradients"), {1, 1, kernels}, Phase::backward, "bias");
 }
 
-void LayerWriter::exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module,
-                           std::string_view why, bool hidden, double tail) const {
+void LayerWriter::exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why,
+                           bool hidden, double tail) const {
   const bool reduces = op == Op::all_reduce || op == Op::reduce_scatter;
   const DType dtype = reduces ? rules_.reduce_dtype : view_.layout.dtype;
   if (reduces) bytes = product({bytes / view_.e, static_cast<Count>(size_of(dtype))}, "activation");
@@ -85,8 +79,7 @@ void LayerWriter::exchange(BlockId to, Op op, Count bytes, Phase phase, const ch
   add_comm(schedule_, to, hidden ? async(std::move(entry), token::tensor) : std::move(entry));
 }
 
-std::vector<const Tensor*> LayerWriter::matrices(const std::vector<Tensor>& tensors,
-                                                 std::string_view prefix) const {
+std::vector<const Tensor*> LayerWriter::matrices(const std::vector<Tensor>& tensors, std::string_view prefix) const {
   std::vector<const Tensor*> out;
   for (const Tensor& t : tensors) {
     if (t.matrix && std::string_view(t.name).substr(0, prefix.size()) == prefix) out.push_back(&t);
@@ -109,13 +102,11 @@ Entry gemm(const Tensor& weight, DType dtype, Phase phase, Gemm shape) {
 
 /// fp8 recipes keep the head, the router and the embedding in 16 bits.
 bool fp8(const View& view, const Tensor& t) {
-  return view.layout.flags.fp8 && (t.part == Part::attention || t.part == Part::expert ||
-                                   (t.part == Part::mlp && t.shard != Shard::none));
+  return view.layout.flags.fp8 &&
+         (t.part == Part::attention || t.part == Part::expert || (t.part == Part::mlp && t.shard != Shard::none));
 }
 
-bool projection(const Tensor& t) {
-  return t.name == "attention.projection.weight";
-}
+bool projection(const Tensor& t) { return t.name == "attention.projection.weight"; }
 
 }  // namespace
 
@@ -134,13 +125,12 @@ void LayerWriter::cast(BlockId to, const Tensor& w, Count elements, Phase phase)
 
 void LayerWriter::linear(BlockId to, const Tensor& w, Count m, Phase phase, Count parts) const {
   cast(to, w, product({m, w.columns, w.copies}), phase);
-  schedule_.add(
-      to, gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w), parts}));
+  schedule_.add(to, gemm(w, view_.layout.dtype, phase, {m, w.rows, w.columns, w.copies, "TN", fp8(view_, w), parts}));
 }
 void LayerWriter::input_gradient(BlockId to, const Tensor& w, Count m, Count parts) const {
   cast(to, w, product({m, w.rows, w.copies}), Phase::backward);
-  schedule_.add(to, gemm(w, view_.layout.dtype, Phase::backward,
-                         {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w), parts}));
+  schedule_.add(
+      to, gemm(w, view_.layout.dtype, Phase::backward, {m, w.columns, w.rows, w.copies, "NN", fp8(view_, w), parts}));
 }
 void LayerWriter::weight_gradient(BlockId to, const Tensor& w, Count m) const {
   Gemm shape{w.rows, w.columns, m, w.copies, "NT", fp8(view_, w)};
@@ -186,10 +176,8 @@ void LayerWriter::row_forward(BlockId to, const std::vector<const Tensor*>& weig
   const bool together = view_.layout.sp && rules_.overlap_forward;
   if (together) leave(to, phase, module);
   for (const Tensor* w : weights) linear(to, *w, view_.tokens, phase, together ? reduce_parts : 1);
-  if (together)
-    schedule_.add(to, wait_for(token::tensor, phase));
-  else
-    leave(to, phase, module);
+  if (together) schedule_.add(to, wait_for(token::tensor, phase));
+  else leave(to, phase, module);
 }
 
 void LayerWriter::leave_backward(BlockId to, const char* module) const {
@@ -199,8 +187,7 @@ void LayerWriter::leave_backward(BlockId to, const char* module) const {
 }
 
 // Both products use the gathered gradient; with tp_comm_overlap the first runs while it arrives.
-void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights,
-                               const char* module) const {
+void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const {
   leave_backward(to, module);
   for (const Tensor* w : weights) input_gradient(to, *w, view_.tokens, ring_parts());
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, Phase::backward));
@@ -209,8 +196,7 @@ void LayerWriter::row_backward(BlockId to, const std::vector<const Tensor*>& wei
 
 // Input gradients, their reduction, weight gradients: Megatron's order, which hides the reduction behind the
 // last.
-void LayerWriter::columns_backward(BlockId to, const std::vector<const Tensor*>& weights,
-                                   const char* module) const {
+void LayerWriter::columns_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const {
   const Count m = view_.tokens;
   const bool parallel = view_.layout.tp > 1, sp = view_.layout.sp, hidden = rules_.async_backward;
   const auto settle = [&] {
@@ -238,15 +224,12 @@ void LayerWriter::attention_forward(BlockId to, Phase phase, LayerKind kind) con
     linear(to, *w, view_.tokens, phase, ring_parts());
   }
   if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
-  if (decodes_latent)
-    absorbed(to, phase);
-  else
-    core(to, phase, kind.span);
+  if (decodes_latent) absorbed(to, phase);
+  else core(to, phase, kind.span);
   const auto rows = matrices(tensors, "attention.projection");
   if (rules_.one_reduction && view_.model.parallel_block)
     for (const Tensor* w : rows) linear(to, *w, view_.tokens, phase);
-  else
-    row_forward(to, rows, phase, "attention");
+  else row_forward(to, rows, phase, "attention");
   residual(to, phase, "residual_1");
 }
 
@@ -269,9 +252,7 @@ void LayerWriter::attention_backward(BlockId to, LayerKind kind) const {
   }
   // The gradients of queries, keys and values are concatenated again.
   if (!view_.model.latent_attention())
-    chain(to,
-          product(
-              {view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
+    chain(to, product({view_.tokens, (view_.local.heads + 2 * view_.local.kv_heads) * view_.model.head_dim, view_.e}),
           {2, 0, 1}, Phase::backward, "attention.split");
   columns_backward(to, columns, "attention");
   bias_gradients(to, tensors, "attention.", view_.tokens);
@@ -286,10 +267,8 @@ void LayerWriter::mlp_forward(BlockId to, bool moe, Phase phase) const {
     enter(to, phase, "mlp");
     std::vector<const Tensor*> rows;
     for (const Tensor* w : matrices(view_.dense_layer, "mlp.")) {
-      if (w->shard == Shard::row)
-        rows.push_back(w);
-      else
-        linear(to, *w, view_.tokens, phase, ring_parts());
+      if (w->shard == Shard::row) rows.push_back(w);
+      else linear(to, *w, view_.tokens, phase, ring_parts());
     }
     if (view_.layout.sp && rules_.overlap_forward) schedule_.add(to, wait_for(token::tensor, phase));
     activation(to, view_.tokens, view_.local.ffn, phase, "mlp.activation");
@@ -304,8 +283,7 @@ void LayerWriter::mlp_backward(BlockId to, bool moe) const {
     experts_backward(to);
   } else {
     std::vector<const Tensor*> rows, columns;
-    for (const Tensor* w : matrices(view_.dense_layer, "mlp."))
-      (w->shard == Shard::row ? rows : columns).push_back(w);
+    for (const Tensor* w : matrices(view_.dense_layer, "mlp.")) (w->shard == Shard::row ? rows : columns).push_back(w);
     row_backward(to, rows, "mlp");
     activation(to, view_.tokens, view_.local.ffn, Phase::backward, "mlp.activation");
     columns_backward(to, columns, "mlp");
@@ -347,12 +325,9 @@ void LayerWriter::recompute_per_op(BlockId to, LayerKind kind) const {
 }
 
 void LayerWriter::backward(BlockId to, LayerKind kind) const {
-  if (view_.layout.recompute == Recompute::full)
-    forward(to, kind, Phase::recompute);
-  else if (view_.layout.recompute == Recompute::per_op)
-    recompute_per_op(to, kind);
-  else
-    recompute_modules(to, kind);
+  if (view_.layout.recompute == Recompute::full) forward(to, kind, Phase::recompute);
+  else if (view_.layout.recompute == Recompute::per_op) recompute_per_op(to, kind);
+  else recompute_modules(to, kind);
   if (exchanges_early(kind.moe)) exchange_early(to, Phase::backward);
   mlp_backward(to, kind.moe);
   if (view_.layout.recompute == Recompute::selective) core(to, Phase::recompute, kind.span);

@@ -11,8 +11,7 @@ namespace medley::plan {
 
 /// Tokens of asynchronous operations; a wait names one.
 namespace token {
-inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6,
-                     experts = 7;
+inline constexpr int tensor = 1, context = 2, gradients = 3, parameters = 4, receive = 5, send = 6, experts = 7;
 inline constexpr int first_bucket = 64;  ///< from here on: one per bucket
 }  // namespace token
 
@@ -26,24 +25,22 @@ struct Passes {
 
 /// How a framework implements tensor parallelism, and the loss on its shards.
 struct TensorRules {
-  bool whole_model = true;  ///< embedding, head and loss also communicate (in all but the textbook)
-  bool regather = false;    ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
-  bool async_backward = false;   ///< input-gradient reduction overlaps the weight gradient (Megatron)
-  bool overlap_forward = false;  ///< tp_comm_overlap: SP collectives hide behind their GEMM
-  bool overlap_experts = false;  ///< token exchanges hide behind another micro-batch's computation (Megatron)
-  bool one_reduction = false;    ///< parallel blocks add attention and MLP before one reduction (NeoX)
-  bool expert_tensor = true;     ///< experts are sharded over tp: gather tokens before, scatter after
-  bool drops_duplicates =
-      false;  ///< DeepSpeed-MoE: experts whole on every tensor rank, each routes 1/t of the tokens
-  bool eager_experts = false;   ///< biases and clamps of experts are separate eager kernels (Megatron)
-  bool routing_traffic = true;  ///< counts and probabilities are sent in addition to the tokens
-  bool equal_ulysses = false;   ///< textbook: k and v count as wide as q
+  bool whole_model = true;        ///< embedding, head and loss also communicate (in all but the textbook)
+  bool regather = false;          ///< SP: gather the column-parallel input again for the weight gradient (Megatron)
+  bool async_backward = false;    ///< input-gradient reduction overlaps the weight gradient (Megatron)
+  bool overlap_forward = false;   ///< tp_comm_overlap: SP collectives hide behind their GEMM
+  bool overlap_experts = false;   ///< token exchanges hide behind another micro-batch's computation (Megatron)
+  bool one_reduction = false;     ///< parallel blocks add attention and MLP before one reduction (NeoX)
+  bool expert_tensor = true;      ///< experts are sharded over tp: gather tokens before, scatter after
+  bool drops_duplicates = false;  ///< DeepSpeed-MoE: experts whole on every tensor rank, each routes 1/t of the tokens
+  bool eager_experts = false;     ///< biases and clamps of experts are separate eager kernels (Megatron)
+  bool routing_traffic = true;    ///< counts and probabilities are sent in addition to the tokens
+  bool equal_ulysses = false;     ///< textbook: k and v count as wide as q
   /// Megatron all_reduces the embedding when learned positions are added to it, with or without sequence
   /// parallelism.
   bool reduces_learned_positions = false;
   enum class LossOrder : std::uint8_t { megatron, dtensor } loss_order = LossOrder::megatron;
-  bool shard_loss =
-      true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
+  bool shard_loss = true;  ///< the cross entropy reduces over vocabulary shards; else logits are gathered (DTensor)
   /// Bytes per logit of the loss: cast to f32, log-softmax, and their gradients, of which the label's fills a
   /// tensor with zeros first. In eager mode, the softmax reads rows longer than its registers once more.
   Passes loss_forward{18, 6, 3}, loss_backward{26, 6, 4};
@@ -53,8 +50,7 @@ struct TensorRules {
   /// Weight gradients are added to main gradients of this type by the product itself (Megatron's
   /// gradient_accumulation_fusion).
   std::optional<DType> main_gradients;
-  DType reduce_dtype =
-      DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
+  DType reduce_dtype = DType::bf16;  ///< of tensor-parallel activations on the wire (NeoX can reduce bf16 in f32)
 };
 
 class LayerWriter {
@@ -83,8 +79,7 @@ class LayerWriter {
   void leave(BlockId to, Phase phase, const char* module) const;  ///< out of a row-parallel region
   void leave_backward(BlockId to, const char* module) const;
   void columns_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const;
-  void row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase,
-                   const char* module) const;
+  void row_forward(BlockId to, const std::vector<const Tensor*>& weights, Phase phase, const char* module) const;
   void row_backward(BlockId to, const std::vector<const Tensor*>& weights, const char* module) const;
   void attention_forward(BlockId to, Phase phase, LayerKind kind) const;
   void attention_backward(BlockId to, LayerKind kind) const;
@@ -113,8 +108,8 @@ class LayerWriter {
   void route(BlockId to, Phase phase) const;
   void permute(BlockId to, Phase phase, const char* module) const;
   void gather_dropped(BlockId to, Phase phase) const;
-  void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why,
-                bool hidden, double tail = 0) const;
+  void exchange(BlockId to, Op op, Count bytes, Phase phase, const char* module, std::string_view why, bool hidden,
+                double tail = 0) const;
   Count ring_parts() const;
   /// One pass over memory.
   void stream(BlockId to, StreamOp op, Count bytes, Phase phase, const char* module) const;
@@ -123,8 +118,7 @@ class LayerWriter {
   void norm(BlockId to, Phase phase, const char* module) const;
   void residual(BlockId to, Phase phase, const char* module) const;
   void activation(BlockId to, Count tokens, Count width, Phase phase, const char* module) const;
-  void bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix,
-                      Count tokens) const;
+  void bias_gradients(BlockId to, const std::vector<Tensor>& tensors, std::string_view prefix, Count tokens) const;
   void absorbed(BlockId to, Phase phase) const;  ///< latent attention in decode
   Count head_tokens() const;
   std::vector<const Tensor*> matrices(const std::vector<Tensor>& tensors, std::string_view prefix) const;

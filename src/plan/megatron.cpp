@@ -21,11 +21,9 @@ class Megatron {
         gathers_(sharded_ && flags_.overlap_param_gather),
         aligned_(gathers_ && l.pp > 1 && l.virtual_stages > 1),
         body_(view_, schedule_, rules(l)) {
-    if (l.zero > 1)
-      refuse(Framework::megatron, fmt::format("zero is {}; its distributed optimizer is zero=1", l.zero));
+    if (l.zero > 1) refuse(Framework::megatron, fmt::format("zero is {}; its distributed optimizer is zero=1", l.zero));
     if (m.kv_heads % l.tp != 0)
-      refuse(Framework::megatron,
-             fmt::format("{} query groups are not divisible by tp {}", m.kv_heads, l.tp));
+      refuse(Framework::megatron, fmt::format("{} query groups are not divisible by tp {}", m.kv_heads, l.tp));
     if (m.moe() && l.tp > 1 && !l.sp) refuse(Framework::megatron, "experts with tp above 1 need sp=on");
   }
 
@@ -73,8 +71,8 @@ class Megatron {
     for (int chunk = 0; chunk < static_cast<int>(view_.chunks.size()); ++chunk) {
       for (const bool expert : {false, true}) {
         const auto tensors = view_.tensors(chunk);
-        const Count wanted = flags_.ddp_bucket_elements.value_or(
-            std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
+        const Count wanted =
+            flags_.ddp_bucket_elements.value_or(std::max<Count>(40'000'000, product({1'000'000, view_.dp_group})));
         const bool cut =
             (flags_.overlap_grad_reduce || flags_.overlap_param_gather) && view_.first_stage() && chunk == 0;
         const Count limit = cut ? wanted : INT64_MAX;
@@ -95,19 +93,19 @@ class Megatron {
 
   Entry reduction(const Bucket& bucket, bool expert, bool overlapped) const {
     const Op op = sharded_ ? Op::reduce_scatter : Op::all_reduce;
-    Entry entry = comm(op, group_name(expert), group(expert),
-                       product({bucket.elements, static_cast<Count>(size_of(grad_))}, "gradients"), grad_,
-                       overlapped ? Phase::backward : Phase::grad_sync, "gradients",
-                       sharded_ ? "distributed optimizer: each replica averages its slice"
-                                : "replicas average their gradients");
+    Entry entry =
+        comm(op, group_name(expert), group(expert),
+             product({bucket.elements, static_cast<Count>(size_of(grad_))}, "gradients"), grad_,
+             overlapped ? Phase::backward : Phase::grad_sync, "gradients",
+             sharded_ ? "distributed optimizer: each replica averages its slice" : "replicas average their gradients");
     return overlapped ? async(std::move(entry), token::gradients) : entry;
   }
 
   Entry gather(const Bucket& bucket, bool expert, bool overlapped) const {
-    Entry entry = comm(Op::all_gather, group_name(expert), group(expert),
-                       product({bucket.elements, view_.e}, "parameters"), view_.layout.dtype,
-                       overlapped ? Phase::forward : Phase::optimizer, "parameters",
-                       "distributed optimizer: updated slices become whole parameters");
+    Entry entry =
+        comm(Op::all_gather, group_name(expert), group(expert), product({bucket.elements, view_.e}, "parameters"),
+             view_.layout.dtype, overlapped ? Phase::forward : Phase::optimizer, "parameters",
+             "distributed optimizer: updated slices become whole parameters");
     return overlapped ? async(std::move(entry), bucket_token(bucket)) : entry;
   }
   /// Each bucket completes on its own: a layer waits only for the buckets with its parameters.
@@ -126,18 +124,14 @@ class Megatron {
   }
 
   Schedule::BlockId pass_block(const Pass& pass) {
-    const bool last =
-        !pass.forward && flags_.overlap_grad_reduce && pass.micro_batch == view_.micro_batches - 1;
+    const bool last = !pass.forward && flags_.overlap_grad_reduce && pass.micro_batch == view_.micro_batches - 1;
     const bool first = pass.forward && gathers_ && pass.micro_batch == 0;
     BodyHooks hooks;
     if (pass.forward && view_.layout.tp > 1)
       hooks.at_start = [&, first](int chunk, bool) { return start_of_forward(chunk, first); };
-    else if (first && !aligned_)
-      hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
-    if (first)
-      hooks.before = [&, chunk = pass.chunk](Count layer, bool) { return wait_for_parameters(chunk, layer); };
-    if (last)
-      hooks.after = [&, chunk = pass.chunk](Count layer, bool) { return ready_buckets(chunk, layer); };
+    else if (first && !aligned_) hooks.at_start = [&](int chunk, bool) { return parameter_gathers(chunk); };
+    if (first) hooks.before = [&, chunk = pass.chunk](Count layer, bool) { return wait_for_parameters(chunk, layer); };
+    if (last) hooks.after = [&, chunk = pass.chunk](Count layer, bool) { return ready_buckets(chunk, layer); };
     return body_.block(pass.chunk, pass.forward, last || first ? 1 : 0, hooks);
   }
 
@@ -213,17 +207,16 @@ class Megatron {
       Count partial = 0;
       for (const LocalTensor& t : view_.tensors()) {
         const bool whole_expert = t.expert() && view_.layout.expert_tensor() == 1;
-        if (t.tensor->part != Part::embedding && t.tensor->part != Part::positions &&
-            t.tensor->shard == Shard::none && !whole_expert)
+        if (t.tensor->part != Part::embedding && t.tensor->part != Part::positions && t.tensor->shard == Shard::none &&
+            !whole_expert)
           partial += t.elements;
       }
-      all(comm(Op::all_reduce, "tp", view_.layout.tp, product({partial, wide}), grad_, Phase::grad_sync,
-               "norms", "sequence parallelism: replicated parameters saw only part of the tokens"));
+      all(comm(Op::all_reduce, "tp", view_.layout.tp, product({partial, wide}), grad_, Phase::grad_sync, "norms",
+               "sequence parallelism: replicated parameters saw only part of the tokens"));
     }
     if (view_.model.tied_embeddings && view_.layout.pp > 1 && (view_.first_stage() || view_.last_stage())) {
-      all(comm(Op::all_reduce, "embedding", 2,
-               product({view_.local.vocab, view_.model.hidden, wide}, "embedding"), grad_, Phase::grad_sync,
-               "embedding", "first and last stage share the embedding"));
+      all(comm(Op::all_reduce, "embedding", 2, product({view_.local.vocab, view_.model.hidden, wide}, "embedding"),
+               grad_, Phase::grad_sync, "embedding", "first and last stage share the embedding"));
     }
   }
 
@@ -234,15 +227,12 @@ class Megatron {
                             std::string_view why) {
       Entry entry = comm(op, name, size, bytes, DType::f32, Phase::optimizer, "scalars", why);
       entry.reduce = reduce;
-      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow
-                      : bytes == 8            ? Purpose::loss
-                                              : Purpose::gradient_norm;
+      entry.purpose = reduce == ReduceOp::max ? Purpose::overflow : bytes == 8 ? Purpose::loss : Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(entry));
     };
     if (view_.layout.dtype == DType::f16)
       scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::max, "found_inf of the loss scaler");
-    if (flags_.gradient_clipping)
-      scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::sum, "norm of all gradients");
+    if (flags_.gradient_clipping) scalar(Op::all_reduce, stats_group, stats, 4, ReduceOp::sum, "norm of all gradients");
     const Count all = sum(ceil_div(elements(view_.tensors(), false), sharded_ ? view_.dp_group : 1),
                           ceil_div(elements(view_.tensors(), true), sharded_ ? view_.expert_dp_group : 1));
     schedule_.add(0, memory_bound(product({all, adam_bytes_per_parameter}), Phase::optimizer, "adam"));
@@ -252,8 +242,7 @@ class Megatron {
       }
     }
     if (view_.last_stage())
-      scalar(Op::all_reduce, "dp", view_.dp_group, 8, ReduceOp::sum,
-             "loss and number of tokens, for the log");
+      scalar(Op::all_reduce, "dp", view_.dp_group, 8, ReduceOp::sum, "loss and number of tokens, for the log");
   }
 
   View view_;
@@ -271,8 +260,6 @@ class Megatron {
 
 }  // namespace
 
-Schedule megatron_schedule(const Model& m, const Layout& l, Count rank) {
-  return Megatron(m, l, rank).make();
-}
+Schedule megatron_schedule(const Model& m, const Layout& l, Count rank) { return Megatron(m, l, rank).make(); }
 
 }  // namespace medley::plan

@@ -20,8 +20,7 @@ class Nanotron {
     if (l.virtual_stages > 1) refuse(Framework::nanotron, "its pipeline has no virtual stages; leave vp out");
     if (l.cp > 1) refuse(Framework::nanotron, "cp above 1 is not part of it; use megatron or fsdp2");
     if (l.tp > 1 && m.kv_heads % l.tp != 0)
-      refuse(Framework::nanotron,
-             fmt::format("{} key-value heads are not divisible by tp {}", m.kv_heads, l.tp));
+      refuse(Framework::nanotron, fmt::format("{} key-value heads are not divisible by tp {}", m.kv_heads, l.tp));
   }
 
   Schedule make() {
@@ -76,10 +75,9 @@ class Nanotron {
     std::vector<Entry> out;
     for (const Bucket& b : buckets_) {
       if (b.last_layer != layer) continue;
-      out.push_back(
-          async(comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(b.elements), grad_, Phase::backward,
-                     "gradients", "the f32 gradients of a full bucket are averaged at once"),
-                token::gradients));
+      out.push_back(async(comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(b.elements), grad_, Phase::backward,
+                               "gradients", "the f32 gradients of a full bucket are averaged at once"),
+                          token::gradients));
     }
     return out;
   }
@@ -92,8 +90,8 @@ class Nanotron {
     const Count all = elements(view_.tensors(), false);
     if (sharded_)
       add_comm(schedule_, 0,
-               comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(all), grad_, Phase::grad_sync,
-                    "gradients", "ZeRO-1: all gradients are averaged in f32 at once, after the last pass"));
+               comm(Op::all_reduce, "dp", view_.dp_group, gradient_bytes(all), grad_, Phase::grad_sync, "gradients",
+                    "ZeRO-1: all gradients are averaged in f32 at once, after the last pass"));
     if (view_.model.tied_embeddings && view_.layout.pp > 1 && (view_.first_stage() || view_.last_stage()))
       add_comm(schedule_, 0,
                comm(Op::all_reduce, "embedding", 2,
@@ -101,8 +99,8 @@ class Nanotron {
                     Phase::grad_sync, "embedding", "first and last stage share the embedding"));
     if (view_.layout.flags.gradient_clipping) {
       schedule_.add(0, over_tensors(4, 1, Phase::optimizer, "gradient_norm"));
-      Entry norm = comm(Op::all_reduce, "model", view_.model_group, 4, DType::f32, Phase::optimizer,
-                        "scalars", "norm of all gradients");
+      Entry norm = comm(Op::all_reduce, "model", view_.model_group, 4, DType::f32, Phase::optimizer, "scalars",
+                        "norm of all gradients");
       norm.purpose = Purpose::gradient_norm;
       add_comm(schedule_, 0, std::move(norm));
       schedule_.add(0, over_tensors(8, 1, Phase::optimizer, "gradient_clipping"));
@@ -121,10 +119,9 @@ class Nanotron {
   // PyTorch gathers to one buffer and copies, and copied back tensor by tensor and rank by rank.
   void gather_parameters(Count all) {
     schedule_.add(0, memory_bound(product({all, 4 * view_.e}, "parameters"), Phase::optimizer, "flatten"));
-    add_comm(
-        schedule_, 0,
-        comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"), view_.layout.dtype,
-             Phase::optimizer, "parameters", "ZeRO-1: updated slices become whole parameters"));
+    add_comm(schedule_, 0,
+             comm(Op::all_gather, "dp", view_.dp_group, product({all, view_.e}, "parameters"), view_.layout.dtype,
+                  Phase::optimizer, "parameters", "ZeRO-1: updated slices become whole parameters"));
     schedule_.add(0, over_tensors(2 * view_.e, view_.dp_group, Phase::optimizer, "unflatten"));
   }
 
@@ -138,8 +135,6 @@ class Nanotron {
 
 }  // namespace
 
-Schedule nanotron_schedule(const Model& m, const Layout& l, Count rank) {
-  return Nanotron(m, l, rank).make();
-}
+Schedule nanotron_schedule(const Model& m, const Layout& l, Count rank) { return Nanotron(m, l, rank).make(); }
 
 }  // namespace medley::plan

@@ -70,9 +70,9 @@ class Messages {
   std::vector<Entry> entries_of(const Pass& p, Op op, int batch) const {
     const bool sending = op == Op::send;
     const int stage = view_.at.pp + (sending == p.forward ? 1 : -1);
-    Entry entry = comm(op, "pp", view_.layout.pp, bytes_, view_.layout.dtype,
-                       p.forward ? Phase::forward : Phase::backward, "pipeline",
-                       p.forward ? "activation between pipeline stages" : "gradient between pipeline stages");
+    Entry entry =
+        comm(op, "pp", view_.layout.pp, bytes_, view_.layout.dtype, p.forward ? Phase::forward : Phase::backward,
+             "pipeline", p.forward ? "activation between pipeline stages" : "gradient between pipeline stages");
     entry.peer = view_.stage_rank(stage);
     entry.batch = batch;
     std::vector<Entry> out;
@@ -83,8 +83,7 @@ class Messages {
       shape.why = "shape of the tensor that follows (variable_seq_lengths)";
       out.push_back(std::move(shape));
     }
-    out.push_back(rules_.overlap ? async(std::move(entry), sending ? token::send : token::receive)
-                                 : std::move(entry));
+    out.push_back(rules_.overlap ? async(std::move(entry), sending ? token::send : token::receive) : std::move(entry));
     return out;
   }
 
@@ -103,8 +102,7 @@ std::vector<Pass> pass_order(const Layout& l, int stage) {
   if (passes > (Count{1} << 20)) {
     throw Error(
         ErrorKind::invalid,
-        fmt::format(
-            "layout: {} micro-batches per step are more than can be planned (2^20); check global-batch", m));
+        fmt::format("layout: {} micro-batches per step are more than can be planned (2^20); check global-batch", m));
   }
   std::vector<Pass> order;
   order.reserve(static_cast<std::size_t>(2 * passes));
@@ -180,8 +178,7 @@ void write_pipeline(const View& view, Schedule& schedule, Schedule::BlockId to, 
   if (rules.overlap) schedule.add(to, wait_for(token::send, Phase::backward));
 }
 
-void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward,
-                const LayerHooks& hooks) {
+void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward, const LayerHooks& hooks) {
   Schedule::Node open;
   open.repeat = 0;
   const auto flush = [&] {

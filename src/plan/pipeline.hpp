@@ -41,7 +41,6 @@ struct LayerHooks {
   std::function<Schedule::BlockId(Count layer)> block;
   std::function<std::vector<Entry>(Count layer)> before, after;  ///< either may be empty
 };
-void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward,
-                const LayerHooks& hooks);
+void add_layers(Schedule& schedule, Schedule::BlockId to, const Chunk& chunk, bool backward, const LayerHooks& hooks);
 
 }  // namespace medley::plan

@@ -6,32 +6,22 @@ namespace medley::plan {
 
 std::string_view name(Kind kind) noexcept {
   switch (kind) {
-    case Kind::gemm:
-      return "gemm";
-    case Kind::attention:
-      return "attention";
-    case Kind::memory:
-      return "memory";
-    case Kind::comm:
-      return "comm";
-    case Kind::wait:
-      return "wait";
+    case Kind::gemm: return "gemm";
+    case Kind::attention: return "attention";
+    case Kind::memory: return "memory";
+    case Kind::comm: return "comm";
+    case Kind::wait: return "wait";
   }
   return "";
 }
 
 std::string_view name(Phase phase) noexcept {
   switch (phase) {
-    case Phase::forward:
-      return "forward";
-    case Phase::recompute:
-      return "recompute";
-    case Phase::backward:
-      return "backward";
-    case Phase::grad_sync:
-      return "grad_sync";
-    case Phase::optimizer:
-      return "optimizer";
+    case Phase::forward: return "forward";
+    case Phase::recompute: return "recompute";
+    case Phase::backward: return "backward";
+    case Phase::grad_sync: return "grad_sync";
+    case Phase::optimizer: return "optimizer";
   }
   return "";
 }
@@ -58,9 +48,7 @@ Schedule::BlockId Schedule::move_to_end(BlockId id) {
   return static_cast<BlockId>(blocks_.size() - 1);
 }
 
-void Schedule::walk(const std::function<void(const Entry&, const Place&)>& visit) const {
-  walk(root(), {}, visit);
-}
+void Schedule::walk(const std::function<void(const Entry&, const Place&)>& visit) const { walk(root(), {}, visit); }
 
 void Schedule::walk(const Block& block, Place place,
                     const std::function<void(const Entry&, const Place&)>& visit) const {
@@ -70,10 +58,8 @@ void Schedule::walk(const Block& block, Place place,
     if (node.chunk >= 0) here.chunk = node.chunk;
     for (Count i = 0; i < node.repeat; ++i) {
       if (node.layer >= 0) here.layer = node.layer + i * node.layer_step;
-      if (node.is_block)
-        walk(blocks_[node.index], here, visit);
-      else
-        visit(entries_[node.index], here);
+      if (node.is_block) walk(blocks_[node.index], here, visit);
+      else visit(entries_[node.index], here);
     }
   }
 }
@@ -98,8 +84,7 @@ void Schedule::tally(const std::function<void(const Entry&, Count)>& visit) cons
     seen[id] = true;
     for (const Node& node : blocks_[id]) {
       if (!node.is_block) {
-        if (const Count count = std::exchange(occurs[node.index], -1); count >= 0)
-          visit(entries_[node.index], count);
+        if (const Count count = std::exchange(occurs[node.index], -1); count >= 0) visit(entries_[node.index], count);
       } else if (!seen[node.index] && node.repeat > 0) {
         issue(node.index);
       }

@@ -28,14 +28,11 @@ struct Gemm {
   Count m = 0, n = 0, k = 0, batch = 1;
   std::string_view layout = "TN";  ///< always a literal
   bool fp8 = false;
-  Count parts = 1;  ///< runs as this many kernels with m / parts rows each, to overlap a collective in chunks
-  Count accumulated =
-      0;  ///< bytes per element of D that the product reads, or writes beyond 16 bits, to add to D
-  bool grouped =
-      false;  ///< the batch consists of different experts' weights: one kernel each, on several streams
+  Count parts = 1;        ///< runs as this many kernels with m / parts rows each, to overlap a collective in chunks
+  Count accumulated = 0;  ///< bytes per element of D that the product reads, or writes beyond 16 bits, to add to D
+  bool grouped = false;   ///< the batch consists of different experts' weights: one kernel each, on several streams
   double flops() const noexcept {
-    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-           static_cast<double>(batch);
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(batch);
   }
 };
 
@@ -58,13 +55,12 @@ struct Entry {
 
   Gemm gemm;            ///< Kind::gemm
   Attention attention;  ///< Kind::attention
-  Count bytes = 0;  ///< Kind::memory: bytes read + written; Kind::comm: the full tensor S as in CONTRACT.md
+  Count bytes = 0;      ///< Kind::memory: bytes read + written; Kind::comm: the full tensor S as in CONTRACT.md
 
   // Kind::memory
   StreamOp stream = StreamOp::elementwise;
-  int kernels = 1;  ///< the bytes are spread over this many kernels in sequence
-  bool loop =
-      false;  ///< the kernels come from a loop over tensors outside autograd, which the host issues fast
+  int kernels = 1;    ///< the bytes are spread over this many kernels in sequence
+  bool loop = false;  ///< the kernels come from a loop over tensors outside autograd, which the host issues fast
 
   // Kind::comm
   Op op = Op::all_reduce;
@@ -145,8 +141,7 @@ class Schedule {
   bool empty(BlockId id) const { return blocks_[id].empty(); }
 
  private:
-  void walk(const Block& block, Place place,
-            const std::function<void(const Entry&, const Place&)>& visit) const;
+  void walk(const Block& block, Place place, const std::function<void(const Entry&, const Place&)>& visit) const;
   std::vector<Entry> entries_;
   std::vector<Block> blocks_;
 };

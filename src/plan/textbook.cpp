@@ -16,8 +16,7 @@ class Textbook {
                    [&](const Pass& pass) {
                      const bool first = view_.layout.zero == 3 && pass.micro_batch == 0;
                      BodyHooks hooks;
-                     if (first)
-                       hooks.at_start = [&](int chunk, bool forward) { return gather(chunk, forward); };
+                     if (first) hooks.at_start = [&](int chunk, bool forward) { return gather(chunk, forward); };
                      return body_.block(pass.chunk, pass.forward, first ? 1 : 0, hooks);
                    });
     synchronise("dp", view_.dp_group, elements(view_.tensors(), false));
@@ -71,15 +70,14 @@ class Textbook {
                   "each replica averages its slice of the gradients"));
     if (view_.layout.zero == 3) return;
     add_comm(schedule_, 0,
-             comm(Op::all_gather, group, size, product({parameters, view_.e}), view_.layout.dtype,
-                  Phase::optimizer, "parameters", "updated slices become whole parameters"));
+             comm(Op::all_gather, group, size, product({parameters, view_.e}), view_.layout.dtype, Phase::optimizer,
+                  "parameters", "updated slices become whole parameters"));
   }
 
   void update() {
     const Count share = view_.layout.zero > 0 ? view_.dp_group : 1;
     const Count all = sum(elements(view_.tensors(), false), elements(view_.tensors(), true));
-    schedule_.add(
-        0, memory_bound(product({ceil_div(all, share), adam_bytes_per_parameter}), Phase::optimizer, "adam"));
+    schedule_.add(0, memory_bound(product({ceil_div(all, share), adam_bytes_per_parameter}), Phase::optimizer, "adam"));
   }
 
   View view_;
@@ -89,8 +87,6 @@ class Textbook {
 
 }  // namespace
 
-Schedule textbook_schedule(const Model& m, const Layout& l, Count rank) {
-  return Textbook(m, l, rank).make();
-}
+Schedule textbook_schedule(const Model& m, const Layout& l, Count rank) { return Textbook(m, l, rank).make(); }
 
 }  // namespace medley::plan

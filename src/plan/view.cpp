@@ -73,8 +73,7 @@ std::vector<Chunk> chunks_of(const Model& m, const Layout& l, int stage, const V
 Model local_model(Model m, const Layout& l, bool whole_experts) {
   const auto cut_by = [](Count& width, const char* what, const char* key, int ranks) {
     if (width % ranks != 0) {
-      throw Error(ErrorKind::invalid,
-                  fmt::format("layout: {} {} is not divisible by {} {}", what, width, key, ranks));
+      throw Error(ErrorKind::invalid, fmt::format("layout: {} {} is not divisible by {} {}", what, width, key, ranks));
     }
     width /= ranks;
   };
@@ -170,8 +169,8 @@ Count elements(const std::vector<LocalTensor>& tensors, bool expert) {
   return total;
 }
 
-Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
-           std::string module, std::string_view why) {
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase, std::string module,
+           std::string_view why) {
   Entry entry;
   entry.kind = Kind::comm;
   entry.op = op;

@@ -88,8 +88,8 @@ class View {
 Count elements(const std::vector<LocalTensor>& tensors, bool expert);
 
 // Functions that make entries, so that frameworks read as lists of operations.
-Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase,
-           std::string module, std::string_view why);
+Entry comm(Op op, std::string_view group, Count group_size, Count bytes, DType dtype, Phase phase, std::string module,
+           std::string_view why);
 Entry memory_bound(Count bytes, Phase phase, std::string module);
 Entry wait_for(int token, Phase phase);
 /// Asynchronous until a wait with `token`.

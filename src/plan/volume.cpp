@@ -8,8 +8,7 @@ namespace medley::plan {
 
 std::vector<Row> rows_of(const Schedule& schedule) {
   std::vector<Row> rows;
-  using Key =
-      std::tuple<Op, std::string_view, Count, Count, DType, Phase, std::string_view, bool, std::string_view>;
+  using Key = std::tuple<Op, std::string_view, Count, Count, DType, Phase, std::string_view, bool, std::string_view>;
   std::map<Key, std::size_t> index;
   schedule.tally([&](const Entry& entry, Count count) {
     if (entry.kind != Kind::comm) return;
@@ -17,8 +16,8 @@ std::vector<Row> rows_of(const Schedule& schedule) {
                   entry.phase, entry.module, entry.exposed,    entry.why};
     const auto [at, fresh] = index.emplace(key, rows.size());
     if (fresh) {
-      rows.push_back({entry.op, entry.group, entry.group_size, entry.bytes, 0, entry.dtype, entry.phase,
-                      entry.module, entry.exposed, entry.why, entry.purpose});
+      rows.push_back({entry.op, entry.group, entry.group_size, entry.bytes, 0, entry.dtype, entry.phase, entry.module,
+                      entry.exposed, entry.why, entry.purpose});
     }
     Row& row = rows[at->second];
     row.count = sum(row.count, count, "operations");

@@ -13,12 +13,10 @@ struct Module {
   Count elements = 0;
 };
 
-std::string_view module_name(const Tensor& t) {
-  return std::string_view(t.name).substr(0, t.name.rfind('.'));
-}
+std::string_view module_name(const Tensor& t) { return std::string_view(t.name).substr(0, t.name.rfind('.')); }
 
-std::vector<Module> modules_of(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags,
-                               Count group, std::vector<Count>& persistent) {
+std::vector<Module> modules_of(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags, Count group,
+                               std::vector<Count>& persistent) {
   std::vector<Module> modules;
   std::string_view last;
   Count last_layer = -2;
@@ -44,8 +42,7 @@ std::vector<Module> modules_of(const std::vector<LocalTensor>& tensors, bool exp
 
 }  // namespace
 
-std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert,
-                                  Count bucket_elements) {
+std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert, Count bucket_elements) {
   std::vector<Flush> flushes;
   Count open = 0, layer = 0;
   for (auto t = tensors.rbegin(); t != tensors.rend(); ++t) {
@@ -63,8 +60,7 @@ std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool 
 
 // One pass: each module fetches itself unless its fetch is pending, then the next ones up to the prefetch
 // size. Both passes release a module after use, so both gather all parameters.
-FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags,
-                       Count group) {
+FetchPlan plan_fetches(const std::vector<LocalTensor>& tensors, bool expert, const Flags& flags, Count group) {
   FetchPlan plan;
   const std::vector<Module> modules = modules_of(tensors, expert, flags, group, plan.persistent);
   const std::size_t n = modules.size();

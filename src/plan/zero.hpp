@@ -14,8 +14,7 @@ struct Flush {
   Count layer = 0;  ///< the layer whose backward pass overfills the bucket or ends the last one
   bool last = false;
 };
-std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert,
-                                  Count bucket_elements);
+std::vector<Flush> reduce_flushes(const std::vector<LocalTensor>& tensors, bool expert, Count bucket_elements);
 
 /// What ZeRO-3's parameter coordinator gathers before each layer of a pass: coalesced fetches and prefetches.
 using Fetches = std::map<Count, std::vector<Count>>;  ///< layer → padded elements of each all_gather

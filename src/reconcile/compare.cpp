@@ -43,8 +43,7 @@ void matched_lines(const Tally& expected, Tally& e, Tally& o, const Pairs& pairs
   for (const std::uint32_t kind : expected.kinds) {
     std::int64_t matched = 0, more = 0;
     std::uint32_t partner = kind;
-    for (auto at = pairs.count.lower_bound({kind, 0}); at != pairs.count.end() && at->first.first == kind;
-         ++at) {
+    for (auto at = pairs.count.lower_bound({kind, 0}); at != pairs.count.end() && at->first.first == kind; ++at) {
       matched += at->second;
       partner = at->first.second;
       more += o.of(partner);
@@ -106,7 +105,8 @@ bool fits_in_order(const Catalog& catalog, const Sequence& e, const Sequence& o)
          });
 }
 
-/// The operations of kinds that are complete on both sides, in order. `left` has this side's leftovers, `others` the other side's.
+/// The operations of kinds that are complete on both sides, in order. `left` has this side's leftovers, `others` the
+/// other side's.
 template <typename Fits>
 Sequence complete(const Sequence& all, const Tally& left, const Tally& others, const Fits& fits) {
   std::unordered_map<std::uint32_t, bool> known;
@@ -121,19 +121,17 @@ Sequence complete(const Sequence& all, const Tally& left, const Tally& others, c
 }
 
 void order_line(const Catalog& catalog, const Sequence& e, const Sequence& o, Comparison& out) {
-  const Sequence a =
-      complete(e, out.left_expected, out.left_observed,
-               [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(mine, other); });
-  const Sequence b =
-      complete(o, out.left_observed, out.left_expected,
-               [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(other, mine); });
+  const Sequence a = complete(e, out.left_expected, out.left_observed,
+                              [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(mine, other); });
+  const Sequence b = complete(o, out.left_observed, out.left_expected,
+                              [&](std::uint32_t mine, std::uint32_t other) { return catalog.fits(other, mine); });
   const std::size_t both = std::min(a.size(), b.size());
   std::size_t at = 0;
   while (at < both && catalog.fits(a[at].kind, b[at].kind)) ++at;
   if (at == both) return;
   Line line{Verdict::order, a[at].kind, b[at].kind, 1, 1, {Field::order}, {}, {}};
-  line.detail = fmt::format("operation {} of the step is {}; {} was expected there", at + 1,
-                            catalog.text(b[at].kind), catalog.text(a[at].kind));
+  line.detail = fmt::format("operation {} of the step is {}; {} was expected there", at + 1, catalog.text(b[at].kind),
+                            catalog.text(a[at].kind));
   out.lines.push_back(std::move(line));
 }
 

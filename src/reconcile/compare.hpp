@@ -1,5 +1,5 @@
-// Compares one rank's step with its plan: first operation by operation, then, where that fails, by how often each kind occurs.
-// Leftovers on either side become lines of differences.
+// Compares one rank's step with its plan: first operation by operation, then, where that fails, by how often each kind
+// occurs. Leftovers on either side become lines of differences.
 #pragma once
 
 #include <string>

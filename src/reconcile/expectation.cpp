@@ -12,12 +12,11 @@ namespace medley::reconcile {
 namespace {
 
 /// Numbers an expected operation; the default root is the group's first rank, as in replay.
-void put(Kind kind, const std::vector<int>& ranks, const std::string& group, const std::string& why,
-         std::int64_t layer, Fields ignored, Catalog& catalog, Expectation::Step& out) {
+void put(Kind kind, const std::vector<int>& ranks, const std::string& group, const std::string& why, std::int64_t layer,
+         Fields ignored, Catalog& catalog, Expectation::Step& out) {
   if (ranks.size() == 1) return;  // a single rank sends nothing
   kind.op = core::equal_counts_form(kind.op);
-  if (kind.bytes % static_cast<std::int64_t>(size_of(kind.dtype)) != 0)
-    kind.dtype = DType::u8;  // as replay does
+  if (kind.bytes % static_cast<std::int64_t>(size_of(kind.dtype)) != 0) kind.dtype = DType::u8;  // as replay does
   if (rooted(kind.op) && kind.root < 0 && !ranks.empty()) kind.root = ranks.front();
   kind.group = catalog.group(ranks, group);
   normalise(kind, ignored);
@@ -58,8 +57,7 @@ Sequence expected_step(const Plan& plan, int rank, Catalog& catalog, Fields igno
   return planned_step(plan, rank, catalog, ignored).sequence;
 }
 
-Expectation::Expectation(Plan plan)
-    : plan_(std::move(plan)), world_(static_cast<int>(plan_->layout.world())) {}
+Expectation::Expectation(Plan plan) : plan_(std::move(plan)), world_(static_cast<int>(plan_->layout.world())) {}
 
 Expectation::Expectation(replay::WorldSchedule schedule, double scale, int world)
     : schedule_(std::move(schedule)), scale_(scale), world_(schedule_.world > 0 ? schedule_.world : world) {}

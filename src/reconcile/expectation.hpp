@@ -26,7 +26,8 @@ class Expectation {
   int world() const { return world_; }
   const std::optional<Plan>& plan() const { return plan_; }
   Sequence of(int rank, Catalog& catalog, Fields ignored) const;
-  /// The same, with the layer of the model that each entry of the sequence belongs to; -1: outside the layers, or not known.
+  /// The same, with the layer of the model that each entry of the sequence belongs to; -1: outside the layers, or not
+  /// known.
   struct Step {
     Sequence sequence;
     std::vector<std::int64_t> layers;

@@ -11,7 +11,8 @@
 namespace medley::reconcile {
 namespace {
 
-// Pairs of hypotheses are tried only for the best singles: with all of them a search over hundreds of plans would take minutes.
+// Pairs of hypotheses are tried only for the best singles: with all of them a search over hundreds of plans would take
+// minutes.
 constexpr std::size_t nearest_singles = 12;
 constexpr std::size_t of_one_setting = 2;
 constexpr std::size_t most_operations = std::size_t{1} << 26;  // planned while searching for pairs
@@ -95,10 +96,8 @@ class Search {
   }
 
   void take(Trial trial, std::vector<Trial>& accepted) {
-    if (trial.rows > static_cast<std::int64_t>(trial.hypotheses.size()))
-      accepted.push_back(std::move(trial));
-    else if (trial.left == 0 && trial.hypotheses.size() == 1)
-      too_weak_.push_back(std::move(trial));
+    if (trial.rows > static_cast<std::int64_t>(trial.hypotheses.size())) accepted.push_back(std::move(trial));
+    else if (trial.left == 0 && trial.hypotheses.size() == 1) too_weak_.push_back(std::move(trial));
   }
 
   void try_pairs(std::size_t first, std::vector<Trial>& accepted) {
@@ -107,9 +106,8 @@ class Search {
       if (planned_ > most_operations) return;
       double distance = 0;
       auto trial = attempt({std::min(first, second), std::max(first, second)}, distance);
-      const bool known = trial && std::any_of(accepted.begin(), accepted.end(), [&](const Trial& t) {
-                           return t.hypotheses == trial->hypotheses;
-                         });
+      const bool known = trial && std::any_of(accepted.begin(), accepted.end(),
+                                              [&](const Trial& t) { return t.hypotheses == trial->hypotheses; });
       if (trial && !known) take(std::move(*trial), accepted);
     }
   }
@@ -129,14 +127,14 @@ class Search {
     return plan;
   }
 
-  /// Accepts the hypotheses if every row that they change matches. `distance` becomes the distance of the first case from their
-  /// prediction, or -1 where they predict nothing new.
+  /// Accepts the hypotheses if every row that they change matches. `distance` becomes the distance of the first case
+  /// from their prediction, or -1 where they predict nothing new.
   std::optional<Trial> attempt(const std::vector<std::size_t>& numbers, double& distance) {
     distance = -1;
     const std::optional<Plan> plan = plan_with(numbers);
     if (!plan) return std::nullopt;
-    Trial trial{numbers, std::vector<Sequence>(cases_.size()),
-                std::vector<std::vector<std::uint32_t>>(cases_.size()), 0, 0};
+    Trial trial{numbers, std::vector<Sequence>(cases_.size()), std::vector<std::vector<std::uint32_t>>(cases_.size()),
+                0, 0};
     std::map<int, Sequence> by_rank;
     std::set<std::uint32_t> more, fewer;  // rows that it adds and rows that it removes
     bool first = true;
@@ -171,8 +169,8 @@ class Search {
     return trial;
   }
 
-  /// The row as evidence: the same row on another group, rank or pass is no new evidence, since the ranks of a job behave alike and
-  /// the backward pass repeats the forward pass.
+  /// The row as evidence: the same row on another group, rank or pass is no new evidence, since the ranks of a job
+  /// behave alike and the backward pass repeats the forward pass.
   std::uint32_t bare(std::uint32_t number) {
     Kind kind = catalog_[number];
     kind.group = 0;
@@ -263,10 +261,9 @@ void explain_by_settings(const Plan& plan, const Options& options, std::vector<C
     const Comparison now = compare(report.catalog, chosen.predicted[at], c.variant->sequence, c.ordered);
     for (Line& line : c.result->lines) {
       const bool expected = line.expected_count == 0 || touches(chosen, at, line.expected);
-      const bool observed =
-          line.observed_count == 0 ||
-          std::any_of(chosen.touched[at].begin(), chosen.touched[at].end(),
-                      [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
+      const bool observed = line.observed_count == 0 ||
+                            std::any_of(chosen.touched[at].begin(), chosen.touched[at].end(),
+                                        [&](std::uint32_t k) { return report.catalog.fits(k, line.observed); });
       if (line.differs() && line.verdict != Verdict::order && expected && observed) line.cause = sentence;
     }
     judge_order(now, sentence, *c.result);

@@ -1,6 +1,6 @@
-// Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That does not allow any size: what
-// all ranks of the group send must add up to the plan's total, in whole rows of the model's width, and each routing of the forward
-// pass must occur as often in the backward pass, which sends the same way back.
+// Tokens choose their experts, so the parts of an all_to_all differ from the plan's even share. That does not allow any
+// size: what all ranks of the group send must add up to the plan's total, in whole rows of the model's width, and each
+// routing of the forward pass must occur as often in the backward pass, which sends the same way back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,8 +51,8 @@ struct Occurrences {
   }
 };
 
-/// Whether the exchanges of one group in one step are the plan's with tokens routed differently. Sets `rows` to the rows this
-/// predicts and `parameters` to its free ones.
+/// Whether the exchanges of one group in one step are the plan's with tokens routed differently. Sets `rows` to the
+/// rows this predicts and `parameters` to its free ones.
 bool routed_otherwise(const Catalog& catalog, const std::vector<Exchanges>& ranks, std::int64_t unit,
                       std::int64_t& rows, std::int64_t& parameters) {
   const std::size_t n = ranks.size(), exchanges = ranks.front().expected.size();
@@ -111,8 +111,8 @@ std::vector<Exchanges> of_all_members(const std::vector<Case>& cases, const Cata
   return ranks.size() == members.size() ? ranks : std::vector<Exchanges>{};
 }
 
-/// The exchanges that were routed otherwise take part in the order, too: the plan with their observed sizes must have the
-/// observed order.
+/// The exchanges that were routed otherwise take part in the order, too: the plan with their observed sizes must have
+/// the observed order.
 void judge_routed_order(const Catalog& catalog, const std::map<Place, bool>& holds, const std::string& cause, Case& c) {
   if (!c.ordered) return;
   Sequence planned = c.expected;
@@ -122,7 +122,8 @@ void judge_routed_order(const Catalog& catalog, const std::map<Place, bool>& hol
     const Exchanges exchanges = exchanges_of(c, catalog, place.first);
     std::size_t next = 0;
     for (Run& run : planned) {
-      if (is_exchange(catalog, run, place.first) && next < exchanges.observed.size()) run.kind = exchanges.observed[next++];
+      if (is_exchange(catalog, run, place.first) && next < exchanges.observed.size())
+        run.kind = exchanges.observed[next++];
     }
   }
   judge_order(compare(catalog, planned, c.variant->sequence, true), cause, *c.result);

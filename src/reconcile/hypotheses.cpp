@@ -11,9 +11,7 @@ namespace {
 
 using plan::Framework;
 
-constexpr unsigned bit(Framework framework) {
-  return 1u << static_cast<unsigned>(framework);
-}
+constexpr unsigned bit(Framework framework) { return 1u << static_cast<unsigned>(framework); }
 constexpr unsigned deepspeed = bit(Framework::deepspeed) | bit(Framework::neox);
 constexpr unsigned torch = bit(Framework::ddp) | bit(Framework::fsdp2);
 constexpr unsigned megatron = bit(Framework::megatron) | bit(Framework::neox);
@@ -38,8 +36,7 @@ constexpr Switch switches[] = {
      "gradients are not clipped: no norm is reduced"},
     {torch, "no_sync", "gradients are reduced in the last micro-batch only: the others ran under no_sync()",
      "gradients are reduced in every micro-batch: no_sync() is not used"},
-    {torch, "reshard_after_forward",
-     "parameters are gathered again for the backward pass: reshard_after_forward is on",
+    {torch, "reshard_after_forward", "parameters are gathered again for the backward pass: reshard_after_forward is on",
      "parameters stay gathered between the passes: reshard_after_forward is off"},
     {torch, "shard_embeddings_apart", "embedding and head are fully_shard groups of their own",
      "embedding and head belong to the root's group"},
@@ -64,18 +61,9 @@ struct Size {
 };
 const std::vector<Size>& sizes() {
   static const std::vector<Size> all = {
-      {deepspeed,
-       "reduce_bucket_size",
-       {50'000'000, 100'000'000, 200'000'000, 500'000'000, 1'000'000'000},
-       true},
-      {deepspeed,
-       "allgather_bucket_size",
-       {50'000'000, 100'000'000, 200'000'000, 500'000'000, 1'000'000'000},
-       true},
-      {deepspeed,
-       "stage3_prefetch_bucket_size",
-       {0, 50'000'000, 100'000'000, 200'000'000, 500'000'000},
-       true},
+      {deepspeed, "reduce_bucket_size", {50'000'000, 100'000'000, 200'000'000, 500'000'000, 1'000'000'000}, true},
+      {deepspeed, "allgather_bucket_size", {50'000'000, 100'000'000, 200'000'000, 500'000'000, 1'000'000'000}, true},
+      {deepspeed, "stage3_prefetch_bucket_size", {0, 50'000'000, 100'000'000, 200'000'000, 500'000'000}, true},
       {deepspeed, "stage3_param_persistence_threshold", {0, 10'000, 100'000, 1'000'000}, true},
       {deepspeed, "stage3_max_reuse_distance", {0, 1'000'000'000}, true},
       {megatron, "ddp_bucket_size", {10'000'000, 40'000'000, 100'000'000}, true},
@@ -100,9 +88,8 @@ void add_sizes(const Plan& plan, const std::set<std::int64_t>& observed, std::ve
         if (bytes % wide == 0) values.insert(bytes / wide);
     }
     for (const std::int64_t value : values) {
-      out.push_back(
-          with_key(size.key, std::to_string(value),
-                   fmt::format("{} is {}, or another value that cuts the same buckets", size.key, value)));
+      out.push_back(with_key(size.key, std::to_string(value),
+                             fmt::format("{} is {}, or another value that cuts the same buckets", size.key, value)));
     }
   }
 }
@@ -119,60 +106,54 @@ void add_ddp_buckets(const std::set<std::int64_t>& observed, std::vector<Hypothe
                                        static_cast<double>(cap) / (1 << 20)),
                    "bucket_cap_mb", [cap](Plan& plan) {
                      plan::set_layout_key(plan.layout, "bucket_bytes", std::to_string(cap), "hypothesis");
-                     plan::set_layout_key(plan.layout, "first_bucket_bytes", std::to_string(cap),
-                                          "hypothesis");
+                     plan::set_layout_key(plan.layout, "first_bucket_bytes", std::to_string(cap), "hypothesis");
                      return true;
                    }});
   }
-  out.push_back({"bucket_cap_mb is not given: the first bucket has 1 MiB, the others 25 MiB", "bucket_cap_mb",
-                 [](Plan& plan) {
-                   plan::set_layout_key(plan.layout, "bucket_bytes", std::to_string(25 << 20), "hypothesis");
-                   plan::set_layout_key(plan.layout, "first_bucket_bytes", std::to_string(1 << 20),
-                                        "hypothesis");
-                   return true;
-                 }});
+  out.push_back(
+      {"bucket_cap_mb is not given: the first bucket has 1 MiB, the others 25 MiB", "bucket_cap_mb", [](Plan& plan) {
+         plan::set_layout_key(plan.layout, "bucket_bytes", std::to_string(25 << 20), "hypothesis");
+         plan::set_layout_key(plan.layout, "first_bucket_bytes", std::to_string(1 << 20), "hypothesis");
+         return true;
+       }});
 }
 
 void add_layout(const Plan& plan, std::vector<Hypothesis>& out) {
   const plan::Layout& l = plan.layout;
   for (const int zero : {0, 1, 2, 3}) {
     if (zero != l.zero)
-      out.push_back(
-          with_key("zero", std::to_string(zero), fmt::format("ZeRO stage {} ran, not {}", zero, l.zero)));
+      out.push_back(with_key("zero", std::to_string(zero), fmt::format("ZeRO stage {} ran, not {}", zero, l.zero)));
   }
   out.push_back(with_key("recompute", "none", "activations are not recomputed"));
-  out.push_back(
-      with_key("recompute", "selective", "attention is recomputed in the backward pass (selective)"));
+  out.push_back(with_key("recompute", "selective", "attention is recomputed in the backward pass (selective)"));
   out.push_back(with_key("recompute", "full", "layers are recomputed in the backward pass (full)"));
   for (const char* dtype : {"f32", "bf16", "f16"}) {
     if (dtype != medley::name(l.dtype))
       out.push_back(with_key(
-          "dtype", dtype,
-          fmt::format("activations and parameters are in {}, not {}", dtype, medley::name(l.dtype))));
+          "dtype", dtype, fmt::format("activations and parameters are in {}, not {}", dtype, medley::name(l.dtype))));
     out.push_back(with_key("grad_dtype", dtype, fmt::format("gradients are reduced in {}", dtype)));
   }
   for (const std::int64_t times : {1, 2, 4, 8, 16, 32, 64}) {
     if (times == l.micro_batches()) continue;
-    out.push_back({fmt::format("a step has {} micro-batches, not {}", times, l.micro_batches()),
-                   "global_batch", [times](Plan& p) {
+    out.push_back({fmt::format("a step has {} micro-batches, not {}", times, l.micro_batches()), "global_batch",
+                   [times](Plan& p) {
                      p.layout.global_batch = p.layout.micro_batch * p.layout.dp * times;
                      return true;
                    }});
   }
   for (const std::int64_t size : {1, 2, 4, 8, 16, 32, 64}) {
     if (size == l.micro_batch) continue;
-    out.push_back({fmt::format("a micro-batch has {} samples, not {}", size, l.micro_batch), "micro_batch",
-                   [size](Plan& p) {
-                     const plan::Count times = p.layout.micro_batches();
-                     p.layout.micro_batch = size;
-                     p.layout.global_batch = size * p.layout.dp * times;
-                     return true;
-                   }});
+    out.push_back(
+        {fmt::format("a micro-batch has {} samples, not {}", size, l.micro_batch), "micro_batch", [size](Plan& p) {
+           const plan::Count times = p.layout.micro_batches();
+           p.layout.micro_batch = size;
+           p.layout.global_batch = size * p.layout.dp * times;
+           return true;
+         }});
   }
   for (std::int64_t seq = 16; seq <= 131072; seq *= 2) {
     if (seq != l.seq)
-      out.push_back(
-          with_key("seq", std::to_string(seq), fmt::format("samples have {} tokens, not {}", seq, l.seq)));
+      out.push_back(with_key("seq", std::to_string(seq), fmt::format("samples have {} tokens, not {}", seq, l.seq)));
   }
 }
 
@@ -191,12 +172,11 @@ std::vector<Hypothesis> hypotheses(const Plan& plan, const std::set<std::int64_t
   for (int i = 0; i < plan::framework_count; ++i) {
     const auto other = static_cast<Framework>(i);
     if (other == plan.framework) continue;
-    out.push_back(
-        {fmt::format("this is how {} does it, not {}", plan::name(other), plan::name(plan.framework)),
-         "framework", [other](Plan& p) {
-           p.framework = other;
-           return true;
-         }});
+    out.push_back({fmt::format("this is how {} does it, not {}", plan::name(other), plan::name(plan.framework)),
+                   "framework", [other](Plan& p) {
+                     p.framework = other;
+                     return true;
+                   }});
   }
   return out;
 }

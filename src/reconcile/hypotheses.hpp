@@ -1,5 +1,5 @@
-// Hypotheses about a run: one setting differs from the plan. Each predicts every row of every rank, so it is falsifiable; explain()
-// keeps one only where all rows that it changes then match.
+// Hypotheses about a run: one setting differs from the plan. Each predicts every row of every rank, so it is
+// falsifiable; explain() keeps one only where all rows that it changes then match.
 #pragma once
 
 #include <functional>

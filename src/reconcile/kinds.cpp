@@ -18,8 +18,8 @@ void note(std::vector<std::string>& notes, const std::string& text) {
   if (std::find(notes.begin(), notes.end(), text) == notes.end()) notes.push_back(text);
 }
 
-/// Whether a size rounded to two decimals of a binary unit can be the expected one. Logs that round also lack groups and print the
-/// shard of an all_gather.
+/// Whether a size rounded to two decimals of a binary unit can be the expected one. Logs that round also lack groups
+/// and print the shard of an all_gather.
 bool rounds_to(const Kind& expected, std::size_t ranks, std::int64_t observed) {
   const double seen = static_cast<double>(observed), whole = static_cast<double>(expected.bytes);
   const auto near = [&](double given) {
@@ -27,8 +27,7 @@ bool rounds_to(const Kind& expected, std::size_t ranks, std::int64_t observed) {
   };
   if (near(whole)) return true;
   if (expected.op != Op::all_gather) return false;
-  return near(whole / static_cast<double>(std::max<std::size_t>(1, ranks))) ||
-         std::abs(seen - whole) <= 1e-2 * whole;
+  return near(whole / static_cast<double>(std::max<std::size_t>(1, ranks))) || std::abs(seen - whole) <= 1e-2 * whole;
 }
 
 }  // namespace
@@ -38,9 +37,7 @@ std::uint8_t phase_number(std::string_view phase) noexcept {
   return found == phase_names.end() ? 0 : static_cast<std::uint8_t>(found - phase_names.begin());
 }
 
-std::string_view phase_name(std::uint8_t number) noexcept {
-  return phase_names[number];
-}
+std::string_view phase_name(std::uint8_t number) noexcept { return phase_names[number]; }
 
 void normalise(Kind& kind, Fields ignored) {
   const bool message = !is_collective(kind.op);
@@ -91,12 +88,8 @@ std::uint32_t Catalog::kind(const Kind& kind) {
   return at->second;
 }
 
-void Catalog::note_reason(std::uint32_t kind, const std::string& why) {
-  note(reasons_[kind], why);
-}
-void Catalog::note_place(std::uint32_t kind, const std::string& module) {
-  note(places_[kind], module);
-}
+void Catalog::note_reason(std::uint32_t kind, const std::string& why) { note(reasons_[kind], why); }
+void Catalog::note_place(std::uint32_t kind, const std::string& module) { note(places_[kind], module); }
 std::vector<std::string> Catalog::reasons(std::uint32_t kind) const {
   const auto found = reasons_.find(kind);
   return found == reasons_.end() ? std::vector<std::string>{} : found->second;
@@ -127,23 +120,15 @@ bool Catalog::same(Field field, const Kind& e, const Kind& o) const {
     return rounds_to(e, groups_[e.group].ranks.size(), o.bytes);
   if (e.unknown.has(field) || o.unknown.has(field)) return true;
   switch (field) {
-    case Field::group:
-      return e.group == o.group;
-    case Field::bytes:
-      return e.bytes == o.bytes;
-    case Field::dtype:
-      return e.dtype == o.dtype;
-    case Field::reduce:
-      return e.reduce == o.reduce;
-    case Field::root:
-      return e.root == o.root;
-    case Field::phase:
-      return e.phase == o.phase;
-    case Field::async:
-      return e.async == o.async;
+    case Field::group: return e.group == o.group;
+    case Field::bytes: return e.bytes == o.bytes;
+    case Field::dtype: return e.dtype == o.dtype;
+    case Field::reduce: return e.reduce == o.reduce;
+    case Field::root: return e.root == o.root;
+    case Field::phase: return e.phase == o.phase;
+    case Field::async: return e.async == o.async;
     case Field::order:
-    case Field::rounding:
-      return true;
+    case Field::rounding: return true;
   }
   return false;
 }

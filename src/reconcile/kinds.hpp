@@ -1,5 +1,5 @@
-// Operations as reconcile compares them: everything a plan says about one except its position in the order. A Catalog numbers them,
-// so that a step of a million operations is a list of numbers.
+// Operations as reconcile compares them: everything a plan says about one except its position in the order. A Catalog
+// numbers them, so that a step of a million operations is a list of numbers.
 #pragma once
 
 #include <map>
@@ -51,8 +51,8 @@ class Catalog {
     std::vector<int> ranks;  ///< ascending; empty: unknown
   };
 
-  /// The number of the group of these ranks; the first name wins, so number the plan's first. A group of unknown ranks is
-  /// identified by its name.
+  /// The number of the group of these ranks; the first name wins, so number the plan's first. A group of unknown ranks
+  /// is identified by its name.
   std::uint32_t group(std::vector<int> ranks, const std::string& name);
   std::uint32_t kind(const Kind& kind);
   const Kind& operator[](std::uint32_t kind) const { return kinds_[kind]; }

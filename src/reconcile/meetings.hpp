@@ -20,7 +20,8 @@ class MessageNumbers {
   std::map<std::tuple<std::uint32_t, bool, std::int64_t>, std::uint64_t> counts_;
 };
 
-/// A rank that is ready for an operation. On a device both times are the kernel's start: the host calls far ahead of it.
+/// A rank that is ready for an operation. On a device both times are the kernel's start: the host calls far ahead of
+/// it.
 struct Ready {
   int rank = -1;
   double called = 0, started = 0;  ///< ns
@@ -32,8 +33,8 @@ class Meetings {
 
   /// `message`: by MessageNumbers; 0 for collectives, and for messages whose first ones are not recorded.
   void add(const trace::Event& event, int rank, std::uint64_t message);
-  /// The last of the ranks that `rank` had to wait for in this operation, itself included; none where that is not known: a rank
-  /// without a trace, a source without sequence numbers or starts, hosts whose clocks cannot be compared.
+  /// The last of the ranks that `rank` had to wait for in this operation, itself included; none where that is not
+  /// known: a rank without a trace, a source without sequence numbers or starts, hosts whose clocks cannot be compared.
   std::optional<Ready> last_ready(const trace::Event& event, int rank, std::uint64_t message) const;
 
  private:

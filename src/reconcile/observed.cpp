@@ -52,10 +52,8 @@ ObservedRank read_rank(const trace::Trace& trace, const trace::RankTrace& rank, 
     Sequence sequence = read_step(trace, rank, step, kinds, out);
     const auto same = std::find_if(out.variants.begin(), out.variants.end(),
                                    [&](const Variant& v) { return v.sequence == sequence; });
-    if (same == out.variants.end())
-      out.variants.push_back({std::move(sequence), {number}});
-    else
-      same->steps.push_back(number);
+    if (same == out.variants.end()) out.variants.push_back({std::move(sequence), {number}});
+    else same->steps.push_back(number);
   }
   std::stable_sort(out.variants.begin(), out.variants.end(),
                    [](const Variant& a, const Variant& b) { return a.steps.size() > b.steps.size(); });
@@ -104,10 +102,10 @@ SelectedSteps select_steps(const trace::Trace& trace, const trace::RankTrace& ra
   if (sums && selection.steps > 1) out.repeats = static_cast<std::int64_t>(selection.steps);
   const std::size_t count = out.count();
   if (selection.step > count || selection.skip >= std::max<std::size_t>(1, count)) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("{} {}: rank {} has {} step{}", selection.step > 0 ? "--step" : "--skip",
-                            selection.step > 0 ? selection.step : selection.skip, rank.rank, count,
-                            count == 1 ? "" : "s"));
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format("{} {}: rank {} has {} step{}", selection.step > 0 ? "--step" : "--skip",
+                    selection.step > 0 ? selection.step : selection.skip, rank.rank, count, count == 1 ? "" : "s"));
   }
   for (std::size_t s = 0; s < out.all.steps.size(); ++s) {
     const bool wanted = selection.step > 0 ? s + 1 == selection.step : s >= selection.skip;
@@ -116,8 +114,8 @@ SelectedSteps select_steps(const trace::Trace& trace, const trace::RankTrace& ra
   return out;
 }
 
-std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
-                                         Fields ignored, Catalog& catalog) {
+std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection, Fields ignored,
+                                         Catalog& catalog) {
   ObservedKinds kinds(trace, ignored, catalog);
   if (selection.rank >= 0) return {read_rank(trace, trace.rank(selection.rank), selection, kinds)};
   std::vector<ObservedRank> out;

@@ -28,7 +28,8 @@ struct ObservedRank {
   std::size_t steps = 0;     ///< in the trace
   std::string found_by;      ///< as trace::Steps
   std::int64_t repeats = 1;  ///< steps that the one sequence sums up, where a log has only sums
-  std::int64_t outside = 0;  ///< operations before the first step, after the last, and under the scope that separates steps
+  /// Operations before the first step, after the last, and under the scope that separates steps
+  std::int64_t outside = 0;
   std::int64_t outside_bytes = 0;
   std::int64_t unfinished = 0;       ///< operations that failed or never completed
   bool ordered = true;               ///< whether the source has the order of issue
@@ -61,7 +62,7 @@ struct SelectedSteps {
 };
 SelectedSteps select_steps(const trace::Trace& trace, const trace::RankTrace& rank, const Selection& selection);
 
-std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection,
-                                         Fields ignored, Catalog& catalog);
+std::vector<ObservedRank> observed_ranks(const trace::Trace& trace, const Selection& selection, Fields ignored,
+                                         Catalog& catalog);
 
 }  // namespace medley::reconcile

@@ -20,8 +20,8 @@ void find_missing_ranks(const std::vector<ObservedRank>& observed, int world, Re
   for (int rank = 0; rank < world; ++rank)
     if (!seen.contains(rank)) missing.push_back(rank);
   if (missing.empty()) return;
-  report.findings.push_back({"missing rank", fmt::format("there is no trace of {} of {}: {}", missing.size(),
-                                                         world, core::ranks_text(missing))});
+  report.findings.push_back({"missing rank", fmt::format("there is no trace of {} of {}: {}", missing.size(), world,
+                                                         core::ranks_text(missing))});
 }
 
 /// Ranks of one job run the same steps.
@@ -54,18 +54,17 @@ void note_outside(const std::vector<ObservedRank>& observed, Report& report) {
 void find_about_ranks(const std::vector<ObservedRank>& observed, const Options& options, Report& report) {
   for (const ObservedRank& rank : observed) {
     if (rank.unfinished > 0)
-      report.findings.push_back({"unfinished", fmt::format("rank {}: {} operations failed or never completed",
-                                                           rank.rank, rank.unfinished)});
+      report.findings.push_back(
+          {"unfinished", fmt::format("rank {}: {} operations failed or never completed", rank.rank, rank.unfinished)});
     for (const std::string& remark : rank.remarks)
       report.findings.push_back({"incomplete", fmt::format("rank {}: {}", rank.rank, remark)});
-    // Steps between marks are explicit in the program; steps found by their period are a guess, and what they leave out may be a
-    // step that differs.
+    // Steps between marks are explicit in the program; steps found by their period are a guess, and what they leave out
+    // may be a step that differs.
     if (rank.outside > 0 && rank.found_by == "period" && !options.ignore_outside) {
       report.findings.push_back(
-          {"outside",
-           fmt::format("rank {}: {} operations ({} B) are outside the steps that were found by their "
-                       "period; --skip or --steps says which ones count, --ignore outside leaves them out",
-                       rank.rank, rank.outside, rank.outside_bytes)});
+          {"outside", fmt::format("rank {}: {} operations ({} B) are outside the steps that were found by their "
+                                  "period; --skip or --steps says which ones count, --ignore outside leaves them out",
+                                  rank.rank, rank.outside, rank.outside_bytes)});
     }
   }
 }
@@ -91,10 +90,9 @@ void find_unknown_fields(const std::vector<Case>& cases, Fields ignored, Report&
     if (field == Field::rounding && ops.contains(Field::bytes)) continue;
     report.findings.push_back(
         {"unknown field",
-         fmt::format("{} is unknown for {}: {}; --ignore {} compares without it", trace::name(field),
-                     fmt::join(names, ", "),
-                     field == Field::rounding ? "the source rounds sizes" : "the source does not say it",
-                     trace::name(field))});
+         fmt::format(
+             "{} is unknown for {}: {}; --ignore {} compares without it", trace::name(field), fmt::join(names, ", "),
+             field == Field::rounding ? "the source rounds sizes" : "the source does not say it", trace::name(field))});
   }
   if (unordered && !ignored.has(Field::order))
     report.findings.push_back(
@@ -116,13 +114,11 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
   for (const trace::RankTrace& rank : trace.ranks) {
     if (options.selection.rank >= 0 && rank.rank != options.selection.rank) continue;
     if (rank.rank >= expectation.world())
-      throw Error(ErrorKind::invalid, fmt::format("{}: it is of rank {}, what was expected has {} ranks",
-                                                  rank.file, rank.rank, expectation.world()));
-    if (!planned.contains(rank.rank))
-      planned[rank.rank] = expectation.of(rank.rank, catalog, options.ignored);
+      throw Error(ErrorKind::invalid, fmt::format("{}: it is of rank {}, what was expected has {} ranks", rank.file,
+                                                  rank.rank, expectation.world()));
+    if (!planned.contains(rank.rank)) planned[rank.rank] = expectation.of(rank.rank, catalog, options.ignored);
   }
-  const std::vector<ObservedRank> observed =
-      observed_ranks(trace, options.selection, options.ignored, catalog);
+  const std::vector<ObservedRank> observed = observed_ranks(trace, options.selection, options.ignored, catalog);
   if (!options.ignore_ranks && options.selection.rank < 0) find_missing_ranks(observed, world, report);
   find_step_counts(observed, report);
   find_about_ranks(observed, options, report);
@@ -146,8 +142,7 @@ Report reconcile(const trace::Trace& trace, const Expectation& expectation, cons
   }
   find_unknown_fields(cases, options.ignored, report);
   const bool differs = std::any_of(cases.begin(), cases.end(), [](const Case& c) {
-    return std::any_of(c.result->lines.begin(), c.result->lines.end(),
-                       [](const Line& l) { return l.differs(); });
+    return std::any_of(c.result->lines.begin(), c.result->lines.end(), [](const Line& l) { return l.differs(); });
   });
   if (differs && expectation.plan()) explain_by_settings(*expectation.plan(), options, cases, report);
   if (differs) explain_by_routing(row_bytes_of(expectation), cases, report);

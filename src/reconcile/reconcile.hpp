@@ -1,5 +1,5 @@
-// Expected against observed: compares every rank and every step of a run with its plan, and explains differences by the hypothesis
-// about the whole run that predicts them to the byte. Used by `medley reconcile`.
+// Expected against observed: compares every rank and every step of a run with its plan, and explains differences by the
+// hypothesis about the whole run that predicts them to the byte. Used by `medley reconcile`.
 #pragma once
 
 #include <string>
@@ -49,11 +49,10 @@ struct Report {
   std::vector<Finding> findings;
   std::vector<std::string> notes;  ///< what was not compared, where the program itself says so; no differences
   std::vector<Explanation> explanations;
-  std::vector<Explanation>
-      suggestions;                  ///< would explain everything, but predict too little to count as causes
-  std::size_t matched() const;      ///< rows, over all ranks
-  std::size_t differences() const;  ///< rows that differ and findings
-  std::size_t unexplained() const;  ///< those of them without a cause
+  std::vector<Explanation> suggestions;  ///< would explain everything, but predict too little to count as causes
+  std::size_t matched() const;           ///< rows, over all ranks
+  std::size_t differences() const;       ///< rows that differ and findings
+  std::size_t unexplained() const;       ///< those of them without a cause
 };
 
 Report reconcile(const trace::Trace& trace, const Expectation& expectation, const Options& options);

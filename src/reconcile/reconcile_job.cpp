@@ -13,8 +13,7 @@ namespace {
 Expectation expectation_of(const ReconcileRequest& request, int world) {
   if (!request.schedule.empty()) return {replay::read_schedule(request.schedule), request.scale, world};
   if (!request.plan)
-    throw Error(ErrorKind::invalid,
-                "--model and --layout, or --schedule, say what was expected; none is given");
+    throw Error(ErrorKind::invalid, "--model and --layout, or --schedule, say what was expected; none is given");
   Plan plan = *request.plan;
   plan::check(plan.layout, plan.model);
   if (world > 0 && plan.layout.world() != world)
@@ -75,8 +74,8 @@ ReconcileResult run_reconcile(const ReconcileRequest& request) {
 std::vector<AlikeRanks> alike_ranks(const Report& report, bool all_rows) {
   std::vector<AlikeRanks> out;
   for (const RankResult& rank : report.ranks) {
-    const auto same = std::find_if(
-        out.begin(), out.end(), [&](const AlikeRanks& group) { return alike(*group.first, rank, all_rows); });
+    const auto same = std::find_if(out.begin(), out.end(),
+                                   [&](const AlikeRanks& group) { return alike(*group.first, rank, all_rows); });
     AlikeRanks& group = same != out.end() ? *same : out.emplace_back(AlikeRanks{{}, &rank});
     group.ranks.push_back(rank.rank);
   }

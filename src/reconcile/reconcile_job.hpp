@@ -16,8 +16,8 @@ struct ReconcileRequest {
   std::optional<Plan> plan{};  ///< a plan
   double scale = 1;            ///< of the schedule's sizes, as in medley replay
   // Either makes times be compared, too.
-  std::string machine{};       ///< as cost::find_machine() takes it: times on its links
-  std::string table{};         ///< a route table's file: times of its routes
+  std::string machine{};  ///< as cost::find_machine() takes it: times on its links
+  std::string table{};    ///< a route table's file: times of its routes
   Options options{};
 };
 

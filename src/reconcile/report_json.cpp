@@ -9,11 +9,8 @@ using Json = nlohmann::ordered_json;
 
 Json side_json(const Catalog& catalog, std::uint32_t number, std::int64_t count, bool planned) {
   const Kind& kind = catalog[number];
-  const auto known = [&](Field field, Json value) {
-    return kind.unknown.has(field) ? Json("unknown") : value;
-  };
-  Json out = {
-      {"bytes", kind.bytes}, {"count", count}, {"dtype", known(Field::dtype, medley::name(kind.dtype))}};
+  const auto known = [&](Field field, Json value) { return kind.unknown.has(field) ? Json("unknown") : value; };
+  Json out = {{"bytes", kind.bytes}, {"count", count}, {"dtype", known(Field::dtype, medley::name(kind.dtype))}};
   if (reduces(kind.op)) out["reduce"] = known(Field::reduce, medley::name(kind.reduce));
   if (rooted(kind.op) || !is_collective(kind.op))
     out[rooted(kind.op) ? "root" : "peer"] = known(Field::root, kind.root);
@@ -31,10 +28,8 @@ Json line_json(const Catalog& catalog, const Line& line) {
               {"group", group.name},
               {"group_size", group.ranks.size()},
               {"ranks", group.ranks}};
-  out["expected"] =
-      line.expected_count > 0 ? side_json(catalog, line.expected, line.expected_count, true) : Json();
-  out["observed"] =
-      line.observed_count > 0 ? side_json(catalog, line.observed, line.observed_count, false) : Json();
+  out["expected"] = line.expected_count > 0 ? side_json(catalog, line.expected, line.expected_count, true) : Json();
+  out["observed"] = line.observed_count > 0 ? side_json(catalog, line.observed, line.observed_count, false) : Json();
   if (!line.differs()) return out;
   Json fields = Json::array();
   for (const Field field : line.fields) fields.push_back(trace::name(field));
@@ -76,13 +71,10 @@ Json to_json(const ReconcileResult& result) {
                      {"differences", differing},
                      {"rows", rows}});
   }
-  for (const auto& [list, accepted] :
-       {std::pair(&report.explanations, true), std::pair(&report.suggestions, false)}) {
+  for (const auto& [list, accepted] : {std::pair(&report.explanations, true), std::pair(&report.suggestions, false)}) {
     for (const Explanation& e : *list)
-      explanations.push_back({{"hypothesis", e.sentence},
-                              {"parameters", e.parameters},
-                              {"rows", e.predicted},
-                              {"accepted", accepted}});
+      explanations.push_back(
+          {{"hypothesis", e.sentence}, {"parameters", e.parameters}, {"rows", e.predicted}, {"accepted", accepted}});
   }
   Json out = {{"source", result.trace.source},
               {"format", result.trace.format},

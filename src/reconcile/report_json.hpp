@@ -7,8 +7,8 @@
 
 namespace medley::reconcile {
 
-/// Every difference with its rank and steps, then the rows of every rank; where times were compared, `time`, `exposed` and
-/// `time_summary`.
+/// Every difference with its rank and steps, then the rows of every rank; where times were compared, `time`, `exposed`
+/// and `time_summary`.
 nlohmann::ordered_json to_json(const ReconcileResult& result);
 
 }  // namespace medley::reconcile

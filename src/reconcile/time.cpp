@@ -24,8 +24,12 @@ struct TimedOperation {
 class TimeComparison {
  public:
   TimeComparison(const trace::Trace& trace, const Expectation& expectation, const Selection& selection, Fields ignored,
-             TimeModel model)
-      : trace_(trace), expectation_(expectation), selection_(selection), ignored_(ignored), model_(std::move(model)),
+                 TimeModel model)
+      : trace_(trace),
+        expectation_(expectation),
+        selection_(selection),
+        ignored_(ignored),
+        model_(std::move(model)),
         meetings_(trace) {}
 
   TimeReport run() {
@@ -92,7 +96,8 @@ class TimeComparison {
       operations.push_back({event, kinds_->number_of(event), message});
     });
     end_step();
-    const double count = steps.repeats > 1 ? static_cast<double>(steps.repeats) : static_cast<double>(steps.steps.size());
+    const double count =
+        steps.repeats > 1 ? static_cast<double>(steps.repeats) : static_cast<double>(steps.steps.size());
     rank_steps_ += count;
     ranks_.insert(rank.rank);
     report_.steps = std::max(report_.steps, static_cast<std::size_t>(count));
@@ -115,7 +120,8 @@ class TimeComparison {
       timed_steps_ += 1;
     }
     const auto wait_of = [&](std::size_t i) { return operations[i].event.completed - operations[i].event.exposed; };
-    std::stable_sort(by_wait.begin(), by_wait.end(), [&](std::size_t a, std::size_t b) { return wait_of(a) < wait_of(b); });
+    std::stable_sort(by_wait.begin(), by_wait.end(),
+                     [&](std::size_t a, std::size_t b) { return wait_of(a) < wait_of(b); });
     for (const std::size_t i : by_wait) read_operation(rank, operations, i);
   }
 
@@ -123,7 +129,8 @@ class TimeComparison {
   void pair_with_plan(int rank, std::vector<TimedOperation>& operations) {
     const Expectation::Step& plan = plans_.at(rank);
     std::map<std::uint32_t, std::size_t> seen;
-    for (const TimedOperation& operation : operations) seen[operation.kind] += static_cast<std::size_t>(operation.event.count);
+    for (const TimedOperation& operation : operations)
+      seen[operation.kind] += static_cast<std::size_t>(operation.event.count);
     std::map<std::uint32_t, std::size_t> next;
     for (TimedOperation& operation : operations) {
       const std::vector<std::size_t>& places = fitting(plan, operation.kind);
@@ -202,10 +209,11 @@ class TimeComparison {
     const auto place = static_cast<std::size_t>(std::max<std::int64_t>(0, operation.planned));
     const Kind& named = operation.planned >= 0 ? catalog_[plan.sequence[place].kind] : kind;
     const Catalog::Group& members = catalog_.group_of_number(group);
-    TimeCell& cell = cells_.at({kind.op, members.name,
-                                members.ranks.empty() ? trace_.groups[event.group].size : static_cast<int>(members.ranks.size()),
-                                event.unknown.has(Field::bytes) ? -1 : event.bytes, named.phase},
-                               group, operation.planned >= 0 ? plan.layers[place] : -1);
+    TimeCell& cell =
+        cells_.at({kind.op, members.name,
+                   members.ranks.empty() ? trace_.groups[event.group].size : static_cast<int>(members.ranks.size()),
+                   event.unknown.has(Field::bytes) ? -1 : event.bytes, named.phase},
+                  group, operation.planned >= 0 ? plan.layers[place] : -1);
     cell.count += event.count;
     const auto times = static_cast<double>(event.count);
     const Predicted& predict = predicted(rank, operation, group);
@@ -239,7 +247,8 @@ class TimeComparison {
     report_.ranks = ranks_.size();
     // A mean, as the exposed times beside it.
     if (timed_steps_ > 0) report_.step_us = step_us_ / timed_steps_;
-    report_.rows = cells_.rows(catalog_, trace_.timed && trace_.waits_known, std::max(1.0, rank_steps_), steps_of_group_);
+    report_.rows =
+        cells_.rows(catalog_, trace_.timed && trace_.waits_known, std::max(1.0, rank_steps_), steps_of_group_);
     report_.findings = time_findings(report_.rows);
     for (const std::string& remark : model_.remarks()) report_.remarks.push_back(remark);
     const auto remark = [&](bool holds, std::string sentence) {
@@ -248,11 +257,14 @@ class TimeComparison {
     remark(!trace_.timed, "observed times are unknown: the source has none");
     remark(trace_.timed && !trace_.waits_known,
            "exposed times are unknown: the source does not record when the program waited");
-    remark(trace_.timed && std::any_of(report_.rows.begin(), report_.rows.end(), [](const TimeRow& r) { return r.with_waiting; }),
+    remark(trace_.timed &&
+               std::any_of(report_.rows.begin(), report_.rows.end(), [](const TimeRow& r) { return r.with_waiting; }),
            "some observed times include waiting for other ranks: when all ranks of an operation were ready is unknown");
-    remark(untimed_ > 0, fmt::format("the times of {} operations are unknown: the source has only those of the host's call", untimed_));
-    remark(unpredicted_ > 0,
-           fmt::format("{} operations have no expected time: {}", unpredicted_, "their size or group is unknown, or the table has no row for them"));
+    remark(
+        untimed_ > 0,
+        fmt::format("the times of {} operations are unknown: the source has only those of the host's call", untimed_));
+    remark(unpredicted_ > 0, fmt::format("{} operations have no expected time: {}", unpredicted_,
+                                         "their size or group is unknown, or the table has no row for them"));
     return std::move(report_);
   }
 
@@ -265,7 +277,7 @@ class TimeComparison {
   std::optional<ObservedKinds> kinds_;
   Meetings meetings_;
   std::map<int, Expectation::Step> plans_;
-  std::vector<SelectedSteps> chosen_;  ///< by index of the trace's ranks
+  std::vector<SelectedSteps> chosen_;                          ///< by index of the trace's ranks
   std::map<std::uint32_t, std::vector<std::size_t>> fitting_;  ///< by kind, for the rank being read
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool, int>, Predicted> predictions_;
   TimeCells cells_;

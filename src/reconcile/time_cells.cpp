@@ -5,7 +5,8 @@
 namespace medley::reconcile {
 namespace {
 
-// Groups and neighbouring layers whose medians are within this factor are one row: what differs by more has a cause of its own.
+// Groups and neighbouring layers whose medians are within this factor are one row: what differs by more has a cause of
+// its own.
 constexpr double alike_factor = 2;
 
 std::optional<double> median_of(std::vector<float> values) {
@@ -38,8 +39,8 @@ std::vector<LayerRange> ranges_of(const std::map<std::int64_t, TimeCell>& layers
   return out;
 }
 
-TimeRow row_of(const TimeCells::Key& key, const LayerRange& range, const Catalog& catalog, bool waits_known, double rank_steps,
-               double steps_of_members) {
+TimeRow row_of(const TimeCells::Key& key, const LayerRange& range, const Catalog& catalog, bool waits_known,
+               double rank_steps, double steps_of_members) {
   const TimeCell& cell = range.cell;
   TimeRow row{key.op, key.group, key.group_size};
   if (key.bytes >= 0) row.bytes = key.bytes;
@@ -113,7 +114,8 @@ std::vector<TimeRow> TimeCells::rows(const Catalog& catalog, bool waits_known, d
       }
     }
   }
-  std::stable_sort(out.begin(), out.end(), [](const TimeRow& a, const TimeRow& b) { return weight_of(a) > weight_of(b); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TimeRow& a, const TimeRow& b) { return weight_of(a) > weight_of(b); });
   return out;
 }
 

@@ -10,7 +10,7 @@ struct TimeCell {
   std::vector<float> observed_us;  ///< of operations with known times
   double expected_us = 0;          ///< sums over `predicted` operations
   std::int64_t predicted = 0;
-  double bandwidth_us = 0;         ///< sum over `linked` operations at the full bandwidth of the link
+  double bandwidth_us = 0;  ///< sum over `linked` operations at the full bandwidth of the link
   std::int64_t linked = 0;
   std::int64_t count = 0;
   std::int64_t with_waiting = 0;

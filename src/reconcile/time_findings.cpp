@@ -10,7 +10,7 @@
 namespace medley::reconcile {
 namespace {
 
-constexpr double least_us = 0.05;       // less is below what clocks resolve
+constexpr double least_us = 0.05;        // less is below what clocks resolve
 constexpr double clearly_slower = 1.25;  // beyond the error of the predicted times (docs/plan-time.md)
 // Where less than this share of the expected time is bandwidth, the share of the link says nothing.
 constexpr double latency_bound = 0.1;
@@ -50,34 +50,35 @@ std::string subject(const TimeRow& row) {
 std::string achieved(const TimeRow& row) {
   const double observed = row.observed_us.value_or(0), expected = row.expected_us.value_or(0);
   if (row.slowest_us && observed < clearly_slower * expected && !row.with_waiting)
-    return fmt::format("some of {} are slow: {} in the median, {} the slowest, {} expected", subject(row), time_text(observed),
-                       time_text(*row.slowest_us), time_text(expected));
+    return fmt::format("some of {} are slow: {} in the median, {} the slowest, {} expected", subject(row),
+                       time_text(observed), time_text(*row.slowest_us), time_text(expected));
   const std::string times = fmt::format("{} each, {} expected{}", time_text(observed), time_text(expected),
                                         row.with_waiting ? ", waiting for other ranks included" : "");
-  if (!row.of_link || *row.of_link * observed < latency_bound * expected) return fmt::format("{} take {}", subject(row), times);
+  if (!row.of_link || *row.of_link * observed < latency_bound * expected)
+    return fmt::format("{} take {}", subject(row), times);
   return fmt::format("{} reach {:.2g} % of the link: {}", subject(row), 100 * *row.of_link, times);
 }
 
 std::string sentence(const TimeRow& row, WaitCause cause, double us) {
   switch (cause) {
-    case WaitCause::slow:
-      return achieved(row);
+    case WaitCause::slow: return achieved(row);
     case WaitCause::queue:
       return fmt::format("{} wait {} a step behind another operation of their group{}", subject(row), time_text(us),
                          row.behind.empty() ? "" : ", mostly " + row.behind);
     case WaitCause::order:
-      return fmt::format("{} start {} a step after they are called: lane order, or a hazard with an operation on the "
-                         "same memory",
-                         subject(row), time_text(us));
+      return fmt::format(
+          "{} start {} a step after they are called: lane order, or a hazard with an operation on the "
+          "same memory",
+          subject(row), time_text(us));
     case WaitCause::overlap:
       return fmt::format("{} are asynchronous, but the program waits for them {} a step before they can be complete",
                          subject(row), time_text(us));
     case WaitCause::blocking:
       return fmt::format("{} block for {} a step by design: nothing runs meanwhile", subject(row), time_text(us));
     default:
-      return fmt::format("why the program waits {} a step for {} is unknown: {}", time_text(us), subject(row),
-                         row.expected_us ? "the source does not say when the other ranks were ready"
-                                         : "there is no expected time");
+      return fmt::format(
+          "why the program waits {} a step for {} is unknown: {}", time_text(us), subject(row),
+          row.expected_us ? "the source does not say when the other ranks were ready" : "there is no expected time");
   }
 }
 
@@ -97,8 +98,8 @@ void find_late_ranks(const std::vector<TimeRow>& rows, std::vector<TimeFinding>&
   for (const auto& [rank, late] : ranks) {
     if (late.us < least_us) continue;
     out.push_back({WaitCause::late_rank, late.us, true,
-                   fmt::format("rank {} is late: ranks wait {} a step for it, {} of them at {}", rank, time_text(late.us),
-                               time_text(late.most), subject(*late.at))});
+                   fmt::format("rank {} is late: ranks wait {} a step for it, {} of them at {}", rank,
+                               time_text(late.us), time_text(late.most), subject(*late.at))});
   }
 }
 

@@ -21,8 +21,8 @@ replay::Action action_of(const trace::Event& event) {
 
 }  // namespace
 
-TimeModel::TimeModel(const trace::Trace& trace, std::optional<cost::Machine> machine,
-                     std::optional<route::Table> table, std::string table_name)
+TimeModel::TimeModel(const trace::Trace& trace, std::optional<cost::Machine> machine, std::optional<route::Table> table,
+                     std::string table_name)
     : trace_(trace), machine_(std::move(machine)), table_name_(std::move(table_name)) {
   place_ranks(trace);
   if (machine_) {
@@ -59,8 +59,7 @@ void TimeModel::place_ranks(const trace::Trace& trace) {
                                    most, machine_->name, machine_->gpus_per_host, machine_->name));
     return;
   }
-  for (std::size_t r = 0; r < host_of.size(); ++r)
-    place_of_.push_back(host_of[r] * machine_->gpus_per_host + local[r]);
+  for (std::size_t r = 0; r < host_of.size(); ++r) place_of_.push_back(host_of[r] * machine_->gpus_per_host + local[r]);
 }
 
 std::vector<int> TimeModel::placed(const std::vector<int>& who) const {
@@ -72,16 +71,17 @@ std::vector<int> TimeModel::placed(const std::vector<int>& who) const {
 }
 
 std::optional<double> TimeModel::by_table(const trace::Event& event, const std::vector<int>& who) {
-  // A recorded backend with its own algorithm is the table's native row; any other route is the one that the table would choose.
+  // A recorded backend with its own algorithm is the table's native row; any other route is the one that the table
+  // would choose.
   std::string backend = trace_.names[event.backend];
   const std::string& algorithm = trace_.names[event.algorithm];
   const bool known = std::find(backends_.begin(), backends_.end(), backend) != backends_.end();
   if (!known || !(algorithm.empty() || algorithm == algorithms::native)) backend.clear();
-  const auto [times, fresh] = by_backend_.try_emplace(
-      std::pair(backend, event.on_device), *table_, backend, backends_,
-      event.on_device ? Memory::cuda : Memory::host);
+  const auto [times, fresh] = by_backend_.try_emplace(std::pair(backend, event.on_device), *table_, backend, backends_,
+                                                      event.on_device ? Memory::cuda : Memory::host);
   std::vector<int> hosts = host_of_;
-  hosts.resize(std::max<std::size_t>(hosts.size(), static_cast<std::size_t>(*std::max_element(who.begin(), who.end())) + 1), 0);
+  hosts.resize(
+      std::max<std::size_t>(hosts.size(), static_cast<std::size_t>(*std::max_element(who.begin(), who.end())) + 1), 0);
   return replay::time_by_table(times->second, hosts, 1)(action_of(event), who);
 }
 

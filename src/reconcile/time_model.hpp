@@ -1,4 +1,5 @@
-// How long an observed operation should take: on the links of a machine, by the cost model, or over the routes of a measured table.
+// How long an observed operation should take: on the links of a machine, by the cost model, or over the routes of a
+// measured table.
 #pragma once
 
 #include <map>
@@ -15,8 +16,8 @@ namespace medley::reconcile {
 
 class TimeModel {
  public:
-  /// The hosts of ranks come from the trace, where it knows them. With both a machine and a table, times are the table's where it
-  /// has the operation. The trace must outlive this object.
+  /// The hosts of ranks come from the trace, where it knows them. With both a machine and a table, times are the
+  /// table's where it has the operation. The trace must outlive this object.
   TimeModel(const trace::Trace& trace, std::optional<cost::Machine> machine, std::optional<route::Table> table,
             std::string table_name = "");
   TimeModel(TimeModel&&) = default;
@@ -40,9 +41,9 @@ class TimeModel {
   std::unique_ptr<route::Table> table_;  ///< at a stable address
   std::string table_name_;
   replay::TimeOf on_links_, at_full_bandwidth_;
-  std::vector<int> host_of_;                                                     ///< by rank; empty: one host
-  std::vector<int> place_of_;                                                    ///< by rank, on the machine
-  std::vector<std::string> backends_;                                            ///< of the table
+  std::vector<int> host_of_;                                                   ///< by rank; empty: one host
+  std::vector<int> place_of_;                                                  ///< by rank, on the machine
+  std::vector<std::string> backends_;                                          ///< of the table
   std::map<std::pair<std::string, bool>, replay::OperationTimes> by_backend_;  ///< "": the table's choice; on a device
   std::vector<std::string> remarks_;
 };

@@ -11,9 +11,7 @@ std::string_view name(WaitCause cause) noexcept {
   return names[static_cast<std::size_t>(cause)];
 }
 
-double Waits::total() const {
-  return std::accumulate(us_.begin(), us_.end(), 0.0);
-}
+double Waits::total() const { return std::accumulate(us_.begin(), us_.end(), 0.0); }
 
 void Waits::add(const Waits& other, double times) {
   for (std::size_t i = 0; i < us_.size(); ++i) us_[i] += times * other.us_[i];

@@ -1,4 +1,5 @@
-// Why a program waited for an operation: divides its exposed time by cause. The causes of one operation add up to its exposed time.
+// Why a program waited for an operation: divides its exposed time by cause. The causes of one operation add up to its
+// exposed time.
 #pragma once
 
 #include <array>
@@ -35,15 +36,16 @@ class Waits {
 
 /// The wait for one operation on one rank. Times in ns.
 struct Wait {
-  double begin = 0;             ///< when the program began to wait; the end is the operation's
-  double queued = 0;            ///< of the time from `begin` to the start: while another operation of its group was in progress
-  std::optional<Ready> last;    ///< by Meetings::last_ready()
+  double begin = 0;  ///< when the program began to wait; the end is the operation's
+  /// Of the time from `begin` to the start: while another operation of its group was in progress
+  double queued = 0;
+  std::optional<Ready> last;  ///< by Meetings::last_ready()
   std::optional<double> expected_us;
 };
 Waits divide(const trace::Event& event, int rank, const Wait& wait);
 
-/// µs of the transfer: from the moment when the last rank was ready, or of the whole operation on this rank where that is not
-/// known; none where the source has no times of it.
+/// µs of the transfer: from the moment when the last rank was ready, or of the whole operation on this rank where that
+/// is not known; none where the source has no times of it.
 std::optional<double> transfer_us(const trace::Event& event, const std::optional<Ready>& last);
 
 }  // namespace medley::reconcile

@@ -25,23 +25,23 @@ enum class RecordState : std::uint8_t { writing, issued, started, complete, fail
 
 /// One operation. Times are ticks of the header's clock; 0: not yet.
 struct Record {
-  std::uint64_t index;        ///< number of the operation on this rank, from 1; slot (index-1) % capacity
-  std::uint64_t sequence;     ///< number on its comm: of collectives or of messages
+  std::uint64_t index;     ///< number of the operation on this rank, from 1; slot (index-1) % capacity
+  std::uint64_t sequence;  ///< number on its comm: of collectives or of messages
   std::uint64_t issued, started, completed;
   std::int64_t in_count, out_count;
-  std::uint64_t waited;       ///< when the program started to wait for it; 0: it was complete by then, or not async
-  std::uint64_t part_of;      ///< index of the operation it is a part of; 0: none
-  std::uint64_t gpu_started, gpu_completed;   ///< on the device, where that was measured
-  std::uint64_t gpu_waited;   ///< when the caller's stream reached its wait for it, where that was measured
-  std::uint32_t comm;         ///< number of a comm note
-  std::uint32_t scope;        ///< number of a scope note; 0: none
-  std::int32_t root;          ///< or the peer of a message
+  std::uint64_t waited;   ///< when the program started to wait for it; 0: it was complete by then, or not async
+  std::uint64_t part_of;  ///< index of the operation it is a part of; 0: none
+  std::uint64_t gpu_started, gpu_completed;  ///< on the device, where that was measured
+  std::uint64_t gpu_waited;  ///< when the caller's stream reached its wait for it, where that was measured
+  std::uint32_t comm;        ///< number of a comm note
+  std::uint32_t scope;       ///< number of a scope note; 0: none
+  std::int32_t root;         ///< or the peer of a message
   std::int32_t tag;
   std::uint8_t op, dtype, reduce, memory;
   RecordState state;
   RouteReason reason;
-  std::uint8_t backend;       ///< number of a backend note
-  std::uint8_t algorithm;     ///< number of an algorithm note; 0: the backend's choice
+  std::uint8_t backend;    ///< number of a backend note
+  std::uint8_t algorithm;  ///< number of an algorithm note; 0: the backend's choice
   std::uint8_t flags;
   std::uint8_t spare[7];
 };
@@ -70,7 +70,7 @@ struct Note {
   NoteKind kind;
   std::uint8_t spare[3];
   std::uint32_t number;
-  std::uint32_t bytes;        ///< 0 ends the list
+  std::uint32_t bytes;  ///< 0 ends the list
   std::uint32_t reserved;
 };
 static_assert(sizeof(Note) == 16);
@@ -78,13 +78,13 @@ static_assert(sizeof(Note) == 16);
 struct TraceHeader {
   char magic[8];
   std::uint32_t version;
-  std::uint32_t header_bytes;     ///< where the notes begin
-  std::uint32_t notes_bytes;      ///< space for notes; records begin after it
+  std::uint32_t header_bytes;  ///< where the notes begin
+  std::uint32_t notes_bytes;   ///< space for notes; records begin after it
   std::uint32_t record_bytes;
-  std::uint64_t capacity;         ///< slots; when they are full the oldest are overwritten
-  std::uint64_t issued;           ///< operations so far
-  std::uint64_t dropped;          ///< not recorded because the disk was full
-  std::uint64_t start_ticks;      ///< the same instant on three clocks
+  std::uint64_t capacity;     ///< slots; when they are full the oldest are overwritten
+  std::uint64_t issued;       ///< operations so far
+  std::uint64_t dropped;      ///< not recorded because the disk was full
+  std::uint64_t start_ticks;  ///< the same instant on three clocks
   std::int64_t start_monotonic_ns;
   std::int64_t start_real_ns;
   double ns_per_tick;

@@ -29,11 +29,11 @@ RecordFile::RecordFile(const std::filesystem::path& path, std::uint32_t notes_by
   if (!grow(slots)) {
     const int error = errno;
     close(fd_);
-    unlink(path.c_str());   // ours: it was created above
+    unlink(path.c_str());  // ours: it was created above
     throw std::system_error(error, std::generic_category(), "no room for " + path.native());
   }
   try {
-    map(fd_, bytes(at_most));   // beyond the end of the file the mapping is address space only
+    map(fd_, bytes(at_most));  // beyond the end of the file the mapping is address space only
   } catch (...) {
     close(fd_);
     unlink(path.c_str());

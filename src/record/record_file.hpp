@@ -1,5 +1,5 @@
-// The file behind a recorder: a mapping whose pages are allocated before they are written, so that a full disk is reported
-// instead of a crash (SIGBUS).
+// The file behind a recorder: a mapping whose pages are allocated before they are written, so that a full disk is
+// reported instead of a crash (SIGBUS).
 #pragma once
 
 #include <cstddef>

@@ -50,13 +50,11 @@ bool is_of_this_host(const TraceHeader& header) {
   return std::strncmp(host, header.host, sizeof host) == 0;
 }
 
-bool is_process(std::int64_t pid) {
-  return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM);
-}
+bool is_process(std::int64_t pid) { return pid > 0 && (kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM); }
 
 /// The state of an open file. The lock taken to find out is kept until the descriptor is closed.
 RecordingState state_of_open_file(int fd) {
-  struct stat status{};
+  struct stat status {};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return RecordingState::foreign;
   TraceHeader header{};
   const bool whole = pread(fd, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
@@ -75,7 +73,8 @@ RecordingState state_of_open_file(int fd) {
 bool remove_if_finished(const fs::path& file) {
   const Descriptor open_file(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (open_file.fd() < 0 || state_of_open_file(open_file.fd()) != RecordingState::finished) return false;
-  struct stat looked_at{}, now{};
+  struct stat looked_at {
+  }, now{};
   if (fstat(open_file.fd(), &looked_at) != 0 || lstat(file.c_str(), &now) != 0) return false;
   return looked_at.st_ino == now.st_ino && looked_at.st_dev == now.st_dev && unlink(file.c_str()) == 0;
 }
@@ -85,7 +84,8 @@ bool is_finished_job(const fs::path& folder) {
   std::error_code unreadable;
   bool any = false;
   for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (!is_recording_name(entry.path().filename().native()) || state_of_recording(entry.path()) != RecordingState::finished)
+    if (!is_recording_name(entry.path().filename().native()) ||
+        state_of_recording(entry.path()) != RecordingState::finished)
       return false;
     any = true;
   }
@@ -105,7 +105,7 @@ fs::path flight_folder() {
 }
 
 RecordingState state_of_recording(const fs::path& file) {
-  struct stat status{};
+  struct stat status {};
   if (lstat(file.c_str(), &status) != 0) return errno == ENOENT ? RecordingState::absent : RecordingState::foreign;
   const Descriptor open_file(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   return open_file.fd() < 0 ? RecordingState::foreign : state_of_open_file(open_file.fd());
@@ -114,25 +114,26 @@ RecordingState state_of_recording(const fs::path& file) {
 int create_recording(const fs::path& file) {
   const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) throw std::system_error(errno, std::generic_category(), "cannot create " + file.native());
-  flock(fd, LOCK_EX);   // another process may be examining it; without locks the header's pid must suffice
+  flock(fd, LOCK_EX);  // another process may be examining it; without locks the header's pid must suffice
   return fd;
 }
 
 fs::path new_recording(const fs::path& folder, int rank) {
   for (int n = 1;; ++n) {
-    const fs::path file = folder / (n == 1 ? fmt::format("rank-{:04}.trace", rank) : fmt::format("rank-{:04}.{}.trace", rank, n));
+    const fs::path file =
+        folder / (n == 1 ? fmt::format("rank-{:04}.trace", rank) : fmt::format("rank-{:04}.{}.trace", rank, n));
     switch (state_of_recording(file)) {
-      case RecordingState::absent:
-        return file;
-      case RecordingState::own:
-        continue;
+      case RecordingState::absent: return file;
+      case RecordingState::own: continue;
       case RecordingState::finished:
         if (remove_if_finished(file)) return file;
-        [[fallthrough]];   // another job created it first
+        [[fallthrough]];  // another job created it first
       case RecordingState::live:
-        throw std::runtime_error(fmt::format("another job is writing {}; name a folder of its own for each job", file.native()));
+        throw std::runtime_error(
+            fmt::format("another job is writing {}; name a folder of its own for each job", file.native()));
       case RecordingState::foreign:
-        throw std::runtime_error(fmt::format("{} is not a trace that Medley wrote; move it away or name another folder", file.native()));
+        throw std::runtime_error(
+            fmt::format("{} is not a trace that Medley wrote; move it away or name another folder", file.native()));
     }
   }
 }
@@ -152,7 +153,7 @@ void remove_old_jobs(const fs::path& folder, std::chrono::hours age) {
     const auto changed = fs::last_write_time(job.path(), ignored);
     if (ignored || now - changed <= age || !is_finished_job(job.path())) continue;
     remove_finished_recordings(job.path());
-    rmdir(job.path().c_str());   // fails if something else appeared in it
+    rmdir(job.path().c_str());  // fails if something else appeared in it
   }
 }
 

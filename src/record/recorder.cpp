@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t ring_slots = 4096;
 constexpr std::uint32_t ring_notes = 64 * 1024;
-constexpr std::uint64_t step_slots = 1 << 18;         // a trace grows by 26 MiB
-constexpr std::uint64_t most_slots = 1ull << 29;      // 52 GiB of address space
+constexpr std::uint64_t step_slots = 1 << 18;     // a trace grows by 26 MiB
+constexpr std::uint64_t most_slots = 1ull << 29;  // 52 GiB of address space
 constexpr std::uint32_t trace_notes = 4 * 1024 * 1024;
-constexpr auto flight_age = std::chrono::hours(72);   // left behind by killed jobs; older ones are removed
+constexpr auto flight_age = std::chrono::hours(72);  // left behind by killed jobs; older ones are removed
 
 std::string environment(const char* variable) {
   const char* text = std::getenv(variable);
@@ -31,7 +31,7 @@ std::string environment(const char* variable) {
 }
 
 bool is_own(const fs::path& folder) {
-  struct stat status{};
+  struct stat status {};
   return lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == getuid();
 }
 
@@ -55,7 +55,8 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
     if (mkdir(folder.c_str(), 0700) == 0 || is_own(folder)) {
       remove_old_jobs(folder, flight_age);
       fs::create_directories(folder / rank.job);
-      return std::make_unique<RecordFile>(new_recording(folder / rank.job, rank.rank), ring_notes, ring_slots, ring_slots);
+      return std::make_unique<RecordFile>(new_recording(folder / rank.job, rank.rank), ring_notes, ring_slots,
+                                          ring_slots);
     }
   } catch (const std::exception&) {
     // a flight recorder must not keep a job from starting
@@ -92,17 +93,17 @@ Recorder::Recorder(const RecordedRank& rank) {
   gethostname(header.host, sizeof header.host - 1);
   *header_ = header;
   write_barrier();
-  std::memcpy(header_->magic, trace_magic, sizeof trace_magic);   // last: a reader sees a whole header or none
+  std::memcpy(header_->magic, trace_magic, sizeof trace_magic);  // last: a reader sees a whole header or none
 }
 
 Recorder::~Recorder() {
-  if (header_->pid != getpid()) return;   // a forked child leaves the parent's file alone
+  if (header_->pid != getpid()) return;  // a forked child leaves the parent's file alone
   if (traces_) file_->keep_lock();
   if (grows_) file_->trim(std::min(header_->issued, capacity_));
   if (traces_ || keep_ || file_->path().empty()) return;
   std::error_code ignored;
   fs::remove(file_->path(), ignored);
-  fs::remove(file_->path().parent_path(), ignored);   // unless another rank's file is still there
+  fs::remove(file_->path().parent_path(), ignored);  // unless another rank's file is still there
 }
 
 const fs::path& Recorder::file() const { return file_->path(); }
@@ -125,15 +126,15 @@ std::uint32_t Recorder::note(NoteKind kind, std::string_view text) {
   const auto bytes = static_cast<std::uint32_t>(text.size());
   const std::uint32_t padded = (static_cast<std::uint32_t>(sizeof(Note)) + bytes + 7) / 8 * 8;
   if (kind == NoteKind::decision) header_->version = trace_version_with_decisions;
-  if (bytes == 0 || notes_at_ + padded + sizeof(Note) > file_->notes_bytes()) return 0;   // 0: unknown
+  if (bytes == 0 || notes_at_ + padded + sizeof(Note) > file_->notes_bytes()) return 0;  // 0: unknown
   std::byte* at = file_->notes() + notes_at_;
   Note note{};
   note.kind = kind;
   note.number = ++numbers_[static_cast<std::size_t>(kind)];
   std::memcpy(at + sizeof note, text.data(), bytes);
   std::memcpy(at, &note, sizeof note);
-  write_barrier();   // pairs with the read_barrier() in read_notes()
-  reinterpret_cast<Note*>(at)->bytes = bytes;   // last: publishes the note
+  write_barrier();                             // pairs with the read_barrier() in read_notes()
+  reinterpret_cast<Note*>(at)->bytes = bytes;  // last: publishes the note
   notes_at_ += padded;
   return note.number;
 }

@@ -25,7 +25,7 @@ class RecordFile;
 struct RecordedRank {
   int rank = 0;
   int size = 1;
-  std::string job;   ///< equal on all ranks of a job
+  std::string job;  ///< equal on all ranks of a job
 };
 
 /// MEDLEY_RECORD=off disables recording, to measure its cost.
@@ -38,7 +38,7 @@ class Recorder {
   /// Location and size come from MEDLEY_TRACE (a folder: keep everything) and MEDLEY_FLIGHT (a folder for the ring;
   /// "off": none is kept on disk).
   explicit Recorder(const RecordedRank& rank);
-  ~Recorder();   ///< a ring without a failure in it is removed
+  ~Recorder();  ///< a ring without a failure in it is removed
 
   /// The number under which records refer to this text.
   std::uint32_t note(NoteKind kind, std::string_view text);
@@ -48,9 +48,10 @@ class Recorder {
 
   /// Reserves the next record; the caller fills its fields before it sets the state to `issued`.
   [[gnu::always_inline]] Record& next() noexcept {
-    if (header_->issued >= capacity_ && grows_) [[unlikely]] make_room();
+    if (header_->issued >= capacity_ && grows_) [[unlikely]]
+      make_room();
     Record& record = records_[slot(header_->issued)];
-    prefetch_to_write(&record + 1);   // the ring is larger than the first-level cache; past its end this does no harm
+    prefetch_to_write(&record + 1);  // the ring is larger than the first-level cache; past its end this does no harm
     prefetch_to_write(reinterpret_cast<const std::byte*>(&record + 1) + 64);
     record.state = RecordState::writing;
     record.index = ++header_->issued;
@@ -74,20 +75,22 @@ class Recorder {
   /// Rings have a power of two of slots, unless a trace became one when the disk was full: a division takes
   /// as long as the record.
   std::uint64_t slot(std::uint64_t number) const noexcept { return mask_ ? number & mask_ : number % capacity_; }
-  void set_mask() noexcept { mask_ = grows_ ? ~std::uint64_t{0} : (capacity_ & (capacity_ - 1)) == 0 ? capacity_ - 1 : 0; }
+  void set_mask() noexcept {
+    mask_ = grows_ ? ~std::uint64_t{0} : (capacity_ & (capacity_ - 1)) == 0 ? capacity_ - 1 : 0;
+  }
   void make_room() noexcept;
   std::uint32_t current_scope_number();
   std::unique_ptr<RecordFile> file_;
   TraceHeader* header_;
   Record* records_;
   std::uint64_t capacity_;
-  std::uint64_t mask_;                             ///< from a number to its slot; 0: by a division
-  bool traces_;                                    ///< a full trace, which is kept, not a ring
+  std::uint64_t mask_;  ///< from a number to its slot; 0: by a division
+  bool traces_;         ///< a full trace, which is kept, not a ring
   bool grows_;
   bool keep_ = false;
-  std::uint32_t notes_at_ = 0;                     ///< where the next one is written
-  std::uint32_t numbers_[8] = {};                  ///< of the last note of each kind
-  std::vector<std::uint32_t> scopes_;              ///< from the process's number to this file's
+  std::uint32_t notes_at_ = 0;         ///< where the next one is written
+  std::uint32_t numbers_[8] = {};      ///< of the last note of each kind
+  std::vector<std::uint32_t> scopes_;  ///< from the process's number to this file's
   std::vector<std::string> algorithms_;
 };
 

@@ -16,7 +16,7 @@ struct Names {
 };
 
 Names& names() {
-  static auto* const all = new Names;   // never destroyed: threads may outlive main()
+  static auto* const all = new Names;  // never destroyed: threads may outlive main()
   return *all;
 }
 
@@ -48,7 +48,7 @@ std::string scope_name(std::uint32_t scope) {
 
 Scope::Scope(std::string_view name) : outer_(core::current) {
   core::current = core::number_of(name);
-  core::any_scope.store(true, std::memory_order_relaxed);   // relaxed: as scopes_exist() says
+  core::any_scope.store(true, std::memory_order_relaxed);  // relaxed: as scopes_exist() says
 }
 Scope::~Scope() { core::current = outer_; }
 

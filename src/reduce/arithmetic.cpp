@@ -20,18 +20,12 @@ ReduceFn int_kernel(ReduceOp op) {
 
 ReduceFn arithmetic_kernel(DType dtype, ReduceOp op) {
   switch (dtype) {
-    case DType::i64:
-      return int_kernel<std::int64_t>(op);
-    case DType::i32:
-      return int_kernel<std::int32_t>(op);
-    case DType::i16:
-      return int_kernel<std::int16_t>(op);
-    case DType::i8:
-      return int_kernel<std::int8_t>(op);
-    case DType::u8:
-      return int_kernel<std::uint8_t>(op);
-    default:
-      return nullptr;
+    case DType::i64: return int_kernel<std::int64_t>(op);
+    case DType::i32: return int_kernel<std::int32_t>(op);
+    case DType::i16: return int_kernel<std::int16_t>(op);
+    case DType::i8: return int_kernel<std::int8_t>(op);
+    case DType::u8: return int_kernel<std::uint8_t>(op);
+    default: return nullptr;
   }
 }
 

@@ -22,14 +22,10 @@ void reduce_bytes(void* dst, const void* const* srcs, int n_srcs, std::size_t co
 template <class Combine>
 ReduceFn bytes_kernel(DType dtype) {
   switch (size_of(dtype)) {
-    case 8:
-      return reduce_bytes<Combine, 8>;
-    case 4:
-      return reduce_bytes<Combine, 4>;
-    case 2:
-      return reduce_bytes<Combine, 2>;
-    default:
-      return reduce_bytes<Combine, 1>;
+    case 8: return reduce_bytes<Combine, 8>;
+    case 4: return reduce_bytes<Combine, 4>;
+    case 2: return reduce_bytes<Combine, 2>;
+    default: return reduce_bytes<Combine, 1>;
   }
 }
 
@@ -37,30 +33,22 @@ ReduceFn bool_kernel(ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::max:
-    case ReduceOp::bor:
-      return reduce<Bool, BitOr>;
+    case ReduceOp::bor: return reduce<Bool, BitOr>;
     case ReduceOp::product:
     case ReduceOp::min:
-    case ReduceOp::band:
-      return reduce<Bool, BitAnd>;
-    case ReduceOp::bxor:
-      return reduce<Bool, BitXor>;
-    default:
-      return nullptr;
+    case ReduceOp::band: return reduce<Bool, BitAnd>;
+    case ReduceOp::bxor: return reduce<Bool, BitXor>;
+    default: return nullptr;
   }
 }
 
 ReduceFn bitwise_kernel(DType dtype, ReduceOp op) {
   if (dtype == DType::boolean) return bool_kernel(op);
   switch (op) {
-    case ReduceOp::band:
-      return bytes_kernel<BitAnd>(dtype);
-    case ReduceOp::bor:
-      return bytes_kernel<BitOr>(dtype);
-    case ReduceOp::bxor:
-      return bytes_kernel<BitXor>(dtype);
-    default:
-      return nullptr;
+    case ReduceOp::band: return bytes_kernel<BitAnd>(dtype);
+    case ReduceOp::bor: return bytes_kernel<BitOr>(dtype);
+    case ReduceOp::bxor: return bytes_kernel<BitXor>(dtype);
+    default: return nullptr;
   }
 }
 
@@ -72,9 +60,7 @@ HWY_AFTER_NAMESPACE();
 namespace medley {
 
 HWY_EXPORT(bitwise_kernel);
-ReduceFn bitwise_reducer(DType dtype, ReduceOp op) noexcept {
-  return HWY_DYNAMIC_DISPATCH(bitwise_kernel)(dtype, op);
-}
+ReduceFn bitwise_reducer(DType dtype, ReduceOp op) noexcept { return HWY_DYNAMIC_DISPATCH(bitwise_kernel)(dtype, op); }
 
 }  // namespace medley
 #endif

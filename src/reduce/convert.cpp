@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "reduce/half.hpp"
 #include "reduce/elements-inl.h"
+#include "reduce/half.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace medley {

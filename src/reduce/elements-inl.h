@@ -203,13 +203,11 @@ struct Float16 : Apart<Float16, std::uint16_t> {
     const auto normal = hn::ShiftRight<13>(rounded);
     // Subnormal results: next to 0.5 the last bit of an f32 is 2^-24, so the addition rounds as needed.
     const auto half = hn::Set(d, 0.5f);
-    const auto subnormal =
-        hn::Sub(hn::BitCast(i32, hn::Add(hn::BitCast(d, bits), half)), hn::BitCast(i32, half));
+    const auto subnormal = hn::Sub(hn::BitCast(i32, hn::Add(hn::BitCast(d, bits), half)), hn::BitCast(i32, half));
     const auto special = hn::IfThenElse(hn::Gt(bits, hn::Set(i32, 0x7F800000)), hn::Set(i32, 0x7E00),
                                         hn::Set(i32, 0x7C00));  // NaN, or infinity
     auto half_bits = hn::IfThenElse(hn::Lt(bits, hn::Set(i32, 113 << 23)), subnormal, normal);
-    half_bits =
-        hn::IfThenElse(hn::Gt(bits, hn::Set(i32, 0x477FFFFF)), special, half_bits);  // 65536 and beyond
+    half_bits = hn::IfThenElse(hn::Gt(bits, hn::Set(i32, 0x477FFFFF)), special, half_bits);  // 65536 and beyond
     return hn::DemoteTo(d16, hn::Or(half_bits, hn::BitCast(i32, sign)));
   }
 #endif

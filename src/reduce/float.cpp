@@ -30,9 +30,7 @@ HWY_AFTER_NAMESPACE();
 namespace medley {
 
 HWY_EXPORT(float_kernel);
-ReduceFn float_reducer(DType dtype, ReduceOp op) noexcept {
-  return HWY_DYNAMIC_DISPATCH(float_kernel)(dtype, op);
-}
+ReduceFn float_reducer(DType dtype, ReduceOp op) noexcept { return HWY_DYNAMIC_DISPATCH(float_kernel)(dtype, op); }
 
 }  // namespace medley
 #endif

@@ -30,9 +30,7 @@ HWY_AFTER_NAMESPACE();
 namespace medley {
 
 HWY_EXPORT(half_kernel);
-ReduceFn half_reducer(DType dtype, ReduceOp op) noexcept {
-  return HWY_DYNAMIC_DISPATCH(half_kernel)(dtype, op);
-}
+ReduceFn half_reducer(DType dtype, ReduceOp op) noexcept { return HWY_DYNAMIC_DISPATCH(half_kernel)(dtype, op); }
 
 }  // namespace medley
 #endif

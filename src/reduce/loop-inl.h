@@ -80,8 +80,8 @@ struct Pass {
 
 /// Four vectors at element i: enough to hide the latency of each behind the loads of the others.
 template <class Element, class Combine, class D, class S>
-HWY_INLINE void reduce_block(D d, typename Element::Stored* dst, const S& srcs, std::size_t i, int divisor,
-                             bool stream, Pass<hn::TFromD<D>> pass) {
+HWY_INLINE void reduce_block(D d, typename Element::Stored* dst, const S& srcs, std::size_t i, int divisor, bool stream,
+                             Pass<hn::TFromD<D>> pass) {
   const std::size_t n = hn::Lanes(d);
   hn::Vec<D> v0, v1, v2, v3;
   int k = pass.begin;
@@ -134,8 +134,7 @@ HWY_NOINLINE std::size_t reduce_in_passes(D d, typename Element::Stored* dst, co
     for (int k = 0; k < srcs.size(); k += sources_per_pass) {
       const int end = HWY_MIN(k + sources_per_pass, srcs.size());
       for (std::size_t j = 0; j < length; j += step) {
-        const Pass<Lane> pass{k, end, k > 0 ? carried + j : nullptr,
-                              end < srcs.size() ? carried + j : nullptr};
+        const Pass<Lane> pass{k, end, k > 0 ? carried + j : nullptr, end < srcs.size() ? carried + j : nullptr};
         reduce_block<Element, Combine>(d, dst, srcs, i + j, divisor, stream, pass);
       }
     }
@@ -144,10 +143,10 @@ HWY_NOINLINE std::size_t reduce_in_passes(D d, typename Element::Stored* dst, co
   return i;
 }
 
-/// Fewer elements than a vector has lanes: two overlapping vectors of at most `most` lanes, a power of two, or of half as many
-/// where that is too much. Both are computed before either is stored, so that a source that is also dst is read unchanged.
-/// The limit is a number of lanes, not a fraction of a vector: SVE's length depends on the CPU, and a fraction can be
-/// zero.
+/// Fewer elements than a vector has lanes: two overlapping vectors of at most `most` lanes, a power of two, or of half
+/// as many where that is too much. Both are computed before either is stored, so that a source that is also dst is read
+/// unchanged. The limit is a number of lanes, not a fraction of a vector: SVE's length depends on the CPU, and a
+/// fraction can be zero.
 template <class Element, class Combine, std::size_t most, class S>
 HWY_INLINE void reduce_few(typename Element::Stored* dst, const S& srcs, std::size_t count, int divisor) {
   if constexpr (most > 0) {
@@ -197,8 +196,7 @@ HWY_NOINLINE void reduce_all(void* to, const void* const* list, int n_srcs, std:
     i = reduce_in_passes<Element, Combine>(d, dst, srcs, i, count, divisor, streaming);
   } else {
     const Pass<typename Element::Lane> whole{0, srcs.size(), nullptr, nullptr};
-    for (; i + 4 * n <= count; i += 4 * n)
-      reduce_block<Element, Combine>(d, dst, srcs, i, divisor, streaming, whole);
+    for (; i + 4 * n <= count; i += 4 * n) reduce_block<Element, Combine>(d, dst, srcs, i, divisor, streaming, whole);
   }
   for (; i + n <= count; i += n) store(out, result<Element, Combine>(d, srcs, i, divisor), dst + i);
   store(out, first, dst);
@@ -224,16 +222,11 @@ void reduce(void* dst, const void* const* srcs, int n_srcs, std::size_t count, i
 template <class Element, class Sum, class Product, class Min, class Max>
 ReduceFn arithmetic(ReduceOp op) {
   switch (op) {
-    case ReduceOp::sum:
-      return reduce<Element, Sum>;
-    case ReduceOp::product:
-      return reduce<Element, Product>;
-    case ReduceOp::min:
-      return reduce<Element, Min>;
-    case ReduceOp::max:
-      return reduce<Element, Max>;
-    default:
-      return nullptr;
+    case ReduceOp::sum: return reduce<Element, Sum>;
+    case ReduceOp::product: return reduce<Element, Product>;
+    case ReduceOp::min: return reduce<Element, Min>;
+    case ReduceOp::max: return reduce<Element, Max>;
+    default: return nullptr;
   }
 }
 

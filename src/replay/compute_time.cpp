@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sleep overshoots by this much with a timer slack of 1 ns (20 to 50 µs, EPYC under KVM; with the usual slack 70 to 115): the
-// rest is spun.
+// A sleep overshoots by this much with a timer slack of 1 ns (20 to 50 µs, EPYC under KVM; with the usual slack 70 to
+// 115): the rest is spun.
 constexpr double oversleeping_s = 40e-6;
 
 }  // namespace
@@ -26,8 +26,7 @@ double compute_seconds(const Action& action, const ReplayOptions& options) {
 void pass_time(double seconds) {
   static const thread_local int slack = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   static_cast<void>(slack);
-  const auto end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   if (seconds > oversleeping_s) {
     const double nap = seconds - oversleeping_s;
     timespec length{static_cast<time_t>(nap),

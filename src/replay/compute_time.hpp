@@ -1,4 +1,5 @@
-// Simulates computation as elapsed time: a GPU computes while the host's cores are free. Used by replay and by its predictions.
+// Simulates computation as elapsed time: a GPU computes while the host's cores are free. Used by replay and by its
+// predictions.
 #pragma once
 
 #include "replay/replay.hpp"

@@ -5,14 +5,13 @@
 
 #include "route/pair_name.hpp"
 #include "trace/trace.hpp"
-#include "tune/statistics.hpp"
 #include "tune/interleave.hpp"
+#include "tune/statistics.hpp"
 
 namespace medley::replay {
 
-InterleavedRounds::InterleavedRounds(Context& context, const WorldSchedule& schedule,
-                                     const ReplayOptions& options, const std::vector<std::string>& backends,
-                                     bool parts)
+InterleavedRounds::InterleavedRounds(Context& context, const WorldSchedule& schedule, const ReplayOptions& options,
+                                     const std::vector<std::string>& backends, bool parts)
     : schedule_(schedule),
       options_(options),
       backends_(backends),
@@ -37,8 +36,7 @@ void InterleavedRounds::run(std::size_t round) {
     // The first backend changes too: it runs with the caches and threads that the previous backend left.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {
       if (!parts) steps_us_[b].push_back(from_last_to_last({replayer_.step(route)}).front());
-      if (parts && !order_.empty())
-        parts_us_[b].push_back(from_last_to_last(replayer_.time_alone(order_, route)));
+      if (parts && !order_.empty()) parts_us_[b].push_back(from_last_to_last(replayer_.time_alone(order_, route)));
     }
   }
 }
@@ -49,12 +47,11 @@ std::vector<double> InterleavedRounds::latest(std::vector<double> times) {
   return times;
 }
 
-/// µs of each from the arrival of its last rank, as predictions count, until all ranks finished. On several machines, whose clocks
-/// differ, the longest time that a rank was in it.
+/// µs of each from the arrival of its last rank, as predictions count, until all ranks finished. On several machines,
+/// whose clocks differ, the longest time that a rank was in it.
 std::vector<double> InterleavedRounds::from_last_to_last(const std::vector<std::optional<Span>>& mine) {
   const auto& machines = places_.machines;
-  const bool one_clock =
-      std::all_of(machines.begin(), machines.end(), [&](int m) { return m == machines[0]; });
+  const bool one_clock = std::all_of(machines.begin(), machines.end(), [&](int m) { return m == machines[0]; });
   std::vector<double> begins, ends;
   for (const auto& span : mine) {
     begins.push_back(span && one_clock ? span->begin_us : 0);
@@ -81,9 +78,7 @@ std::map<std::string, double> InterleavedRounds::predicted_us() const {
     std::vector<double> rounds;
     for (const std::vector<double>& us : parts_us_[b]) {
       const PartTimes times(schedules, order_, us);
-      const auto alone = [&](const Action& action, const std::vector<int>& who) {
-        return times.us(action, who);
-      };
+      const auto alone = [&](const Action& action, const std::vector<int>& who) { return times.us(action, who); };
       rounds.push_back(predict(schedule_, places_, options_, alone).step_us);
     }
     out[backends_[b]] = tune::median(rounds);

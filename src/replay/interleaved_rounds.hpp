@@ -1,5 +1,5 @@
-// Interleaved rounds: every round runs a step of a schedule over each backend and, where a step is to be predicted from its parts,
-// those parts too, so that noise affects all alike. Behind `medley replay`.
+// Interleaved rounds: every round runs a step of a schedule over each backend and, where a step is to be predicted from
+// its parts, those parts too, so that noise affects all alike. Behind `medley replay`.
 #pragma once
 
 #include <map>

@@ -11,8 +11,8 @@
 namespace medley::replay {
 namespace {
 
-// Up to this factor beyond the largest measured size, time is assumed proportional to the size. Further on it may be several times
-// that: 4 MiB fit into caches, 64 MiB do not (all_reduce of 2 ranks over shm: 0.44 and 13 ms).
+// Up to this factor beyond the largest measured size, time is assumed proportional to the size. Further on it may be
+// several times that: 4 MiB fit into caches, 64 MiB do not (all_reduce of 2 ranks over shm: 0.44 and 13 ms).
 constexpr std::int64_t most_beyond = 2;
 
 /// A call that names only a backend uses the library's own algorithm, whatever is faster.
@@ -27,16 +27,14 @@ const route::Timing* chosen_of(const route::Cell& cell, const route::Chosen& cho
 
 }  // namespace
 
-OperationTimes::OperationTimes(const route::Table& table, std::string backend,
-                               std::vector<std::string> usable, Memory memory)
+OperationTimes::OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable,
+                               Memory memory)
     : table_(table), backend_(std::move(backend)), usable_(std::move(usable)), memory_(memory) {}
 
-OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
-                                                 const route::Shape& shape) const {
-  const route::Chosen chosen =
-      route::choose(table_, op, memory_, dtype, shape, [&](const Choice& choice) {
-        return std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
-      });
+OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype, const route::Shape& shape) const {
+  const route::Chosen chosen = route::choose(table_, op, memory_, dtype, shape, [&](const Choice& choice) {
+    return std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
+  });
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
@@ -46,8 +44,7 @@ OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype,
   return out;
 }
 
-const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtype,
-                                                   const route::Shape& shape) {
+const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtype, const route::Shape& shape) {
   const auto [at, fresh] = curves_.try_emplace({op, dtype, shape});
   if (fresh) at->second = make_curve(op, dtype, shape);
   return at->second;
@@ -59,8 +56,7 @@ std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes,
   if (points->empty())
     points = &curve(core::equal_counts_form(op), route::class_of(core::equal_counts_form(op), dtype), shape);
   if (points->empty()) return std::nullopt;
-  const auto after =
-      std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });
+  const auto after = std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });
   if (after == points->begin()) return after->us;  // below the smallest size only latency counts
   const Point& low = *(after - 1);
   if (after == points->end()) {

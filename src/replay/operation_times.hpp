@@ -1,5 +1,5 @@
-// How long operations take according to a route table: over one backend, or over the routes the table would choose. Used to predict
-// the step of a schedule.
+// How long operations take according to a route table: over one backend, or over the routes the table would choose.
+// Used to predict the step of a schedule.
 #pragma once
 
 #include <map>
@@ -17,7 +17,8 @@ class OperationTimes {
   OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable,
                  Memory memory = Memory::host);
 
-  /// µs of one operation on a comm of this shape; none where the table has no applicable row, or only rows of far smaller sizes.
+  /// µs of one operation on a comm of this shape; none where the table has no applicable row, or only rows of far
+  /// smaller sizes.
   std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
 
  private:

@@ -1,5 +1,5 @@
-// What the operations of a step took in isolation, over one backend: the mean of all samples of equal operations. A prediction
-// composes the step from it.
+// What the operations of a step took in isolation, over one backend: the mean of all samples of equal operations. A
+// prediction composes the step from it.
 #pragma once
 
 #include <map>

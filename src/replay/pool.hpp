@@ -16,8 +16,7 @@ class Replayer::Pool {
   std::shared_ptr<Block> take(std::size_t bytes) {
     std::shared_ptr<Block>* best = nullptr;
     for (auto& block : blocks_) {
-      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size()))
-        best = &block;
+      if (block.use_count() == 1 && block->size() >= bytes && (!best || block->size() < (*best)->size())) best = &block;
     }
     if (best) return *best;
     return blocks_.emplace_back(std::make_shared<Block>(bytes));

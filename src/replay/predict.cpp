@@ -37,8 +37,7 @@ struct Rank {
 
 class Simulation {
  public:
-  Simulation(const WorldSchedule& schedule, const Places& places, const ReplayOptions& options,
-             const TimeOf& time_of)
+  Simulation(const WorldSchedule& schedule, const Places& places, const ReplayOptions& options, const TimeOf& time_of)
       : places_(places), options_(options), time_of_(time_of), ranks_(places.hosts.size()) {
     for (std::size_t r = 0; r < ranks_.size(); ++r)
       ranks_[r].schedule = schedule.of(static_cast<int>(r), static_cast<int>(ranks_.size()));
@@ -54,10 +53,9 @@ class Simulation {
     }
     for (const Rank& rank : ranks_) {
       if (rank.at < rank.schedule.actions.size() || !rank.waits.empty())
-        throw Error(
-            ErrorKind::invalid,
-            fmt::format("the schedule never ends: rank {} waits at entry {} for others that do not come",
-                        rank.schedule.rank, rank.at));
+        throw Error(ErrorKind::invalid,
+                    fmt::format("the schedule never ends: rank {} waits at entry {} for others that do not come",
+                                rank.schedule.rank, rank.at));
     }
     result_.step_us = now_;
     return std::move(result_);
@@ -121,10 +119,8 @@ class Simulation {
       operation.left_us = us.value_or(0);
       result_.order.push_back(operation.meeting);
     }
-    if (action.token != 0)
-      rank.pending.emplace_back(action.token, &operation);
-    else
-      rank.waits.push_back(&operation);
+    if (action.token != 0) rank.pending.emplace_back(action.token, &operation);
+    else rank.waits.push_back(&operation);
   }
 
   /// The operations that all their ranks have reached and that are first in their queue.
@@ -193,8 +189,7 @@ TimeOf time_on_links(cost::LinkTime links, const cost::Machine& machine, double 
 
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
   return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
-    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale),
-                    shape_of(who, hosts));
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), shape_of(who, hosts));
   };
 }
 

@@ -1,5 +1,5 @@
-// Predicts how long a step of a schedule takes before it runs: computation as replay simulates it, operations as they take in
-// isolation, all ranks in parallel. `medley replay` shows it beside the measured time.
+// Predicts how long a step of a schedule takes before it runs: computation as replay simulates it, operations as they
+// take in isolation, all ranks in parallel. `medley replay` shows it beside the measured time.
 #pragma once
 
 #include <functional>
@@ -24,12 +24,13 @@ TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, doubl
 struct Prediction {
   double step_us = 0;       ///< until the slowest rank finishes
   std::size_t unknown = 0;  ///< operations whose time is unknown; they count as zero
-  /// All operations in an order in which ranks could run them one at a time: consistent with the schedule on every rank and in every group.
+  /// All operations in an order in which ranks could run them one at a time: consistent with the schedule on every rank
+  /// and in every group.
   std::vector<Meeting> order;
 };
 
-/// Concurrent operations share resources: a rank's operations share the rank, ranks of a machine its cores, if there are fewer.
-/// Computation is on a GPU and takes no core. A schedule whose ranks would deadlock is refused.
+/// Concurrent operations share resources: a rank's operations share the rank, ranks of a machine its cores, if there
+/// are fewer. Computation is on a GPU and takes no core. A schedule whose ranks would deadlock is refused.
 Prediction predict(const WorldSchedule& schedule, const Places& places, const ReplayOptions& options,
                    const TimeOf& time_of);
 

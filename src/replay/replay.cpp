@@ -44,17 +44,15 @@ Replayer::Replayer(Context& context, const WorldSchedule& schedule, const Replay
   }
   for (const Action& action : schedule_.actions) {
     if (action.kind == Kind::comm && !comms_.contains(action.group)) {
-      throw Error(ErrorKind::invalid, fmt::format("rank {} sends in group {}, which it is not a member of",
-                                                  schedule_.rank, action.group));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("rank {} sends in group {}, which it is not a member of", schedule_.rank, action.group));
     }
   }
 }
 
 Replayer::~Replayer() = default;
 
-Comm& Replayer::comm_of(const Action& action) {
-  return comms_.at(action.group);
-}
+Comm& Replayer::comm_of(const Action& action) { return comms_.at(action.group); }
 
 int Replayer::peer_of(const Action& action) const {
   const auto& members = schedule_.groups.at(action.group);
@@ -70,26 +68,19 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
   const Via via = route(a);
   const Options options{.backend = via.backend, .async = a.token != 0, .algorithm = via.algorithm};
   const auto buffer = [&](std::int64_t elements) {
-    pending.memory.push_back(
-        pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
+    pending.memory.push_back(pool_->take(static_cast<std::size_t>(std::max<std::int64_t>(1, elements * size))));
     return Buffer(pending.memory.back()->data(), elements, a.dtype);
   };
   const bool even = count % n == 0;
   const std::vector<std::int64_t> parts = even ? std::vector<std::int64_t>{} : even_parts(count, n);
   const std::int64_t mine = even ? count / n : parts[static_cast<std::size_t>(comm.rank())];
   switch (a.op) {
-    case Op::send:
-      return comm.send(buffer(count), peer_of(a), options);
-    case Op::recv:
-      return comm.recv(buffer(count), peer_of(a), options);
-    case Op::broadcast:
-      return comm.broadcast(buffer(count), 0, options);
-    case Op::reduce:
-      return comm.reduce(buffer(count), reduce, 0, options);
-    case Op::all_reduce:
-      return comm.all_reduce(buffer(count), reduce, options);
-    case Op::barrier:
-      return comm.barrier(options);
+    case Op::send: return comm.send(buffer(count), peer_of(a), options);
+    case Op::recv: return comm.recv(buffer(count), peer_of(a), options);
+    case Op::broadcast: return comm.broadcast(buffer(count), 0, options);
+    case Op::reduce: return comm.reduce(buffer(count), reduce, 0, options);
+    case Op::all_reduce: return comm.all_reduce(buffer(count), reduce, options);
+    case Op::barrier: return comm.barrier(options);
     case Op::all_gather:
     case Op::all_gatherv:
       if (even) return comm.all_gather(buffer(mine), buffer(count), options);
@@ -107,13 +98,11 @@ Work Replayer::issue(const Action& a, const Router& route, Pending& pending) {
     case Op::gather:
     case Op::gatherv:
       if (even) return comm.gather(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, 0, options);
-      return comm.gatherv(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, 0,
-                          options);
+      return comm.gatherv(buffer(mine), comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, 0, options);
     case Op::scatter:
     case Op::scatterv:
       if (even) return comm.scatter(comm.rank() == 0 ? buffer(count) : Buffer{}, buffer(mine), 0, options);
-      return comm.scatterv(comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, buffer(mine), 0,
-                           options);
+      return comm.scatterv(comm.rank() == 0 ? buffer(count) : Buffer{}, {.counts = parts}, buffer(mine), 0, options);
   }
   return {};
 }
@@ -144,8 +133,7 @@ void Replayer::wait_for(int token) {
 }
 
 double machine_clock_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 Span Replayer::step(const Router& route) {

@@ -1,5 +1,5 @@
-// Runs a schedule on the runtime: real buffers, real operations, computation as elapsed time, overlap as planned. Used by `medley
-// replay` on every rank.
+// Runs a schedule on the runtime: real buffers, real operations, computation as elapsed time, overlap as planned. Used
+// by `medley replay` on every rank.
 #pragma once
 
 #include <functional>
@@ -43,8 +43,9 @@ class Replayer {
   /// The same without the barrier: returns when this rank has seen all its operations complete.
   void run(const Router& route);
 
-  /// Runs the operations of a step in isolation: the same comms, buffers and sizes, in this order, but one at a time, its ranks
-  /// starting together. Returns when each began and ended on this rank; none where it takes no part. Recorded under "step".
+  /// Runs the operations of a step in isolation: the same comms, buffers and sizes, in this order, but one at a time,
+  /// its ranks starting together. Returns when each began and ended on this rank; none where it takes no part. Recorded
+  /// under "step".
   std::vector<std::optional<Span>> time_alone(const std::vector<Meeting>& order, const Router& route);
 
  private:

@@ -21,7 +21,7 @@ struct ReplayRequest {
   std::string table{};             ///< a route table that auto follows and that predicts a step's time
   std::filesystem::path folder{};  ///< where the ranks record, the same for all of them
   int steps = 5;                   ///< over each backend
-  bool calibrate = false;  ///< also time a step's operations one at a time and predict the step from those
+  bool calibrate = false;          ///< also time a step's operations one at a time and predict the step from those
   ReplayOptions options{};
   std::function<void(int, int)> progress = [](int, int) {};  ///< rounds done, of how many; on every rank
 };
@@ -30,10 +30,9 @@ struct ReplayResult {
   std::string schedule;
   int rank = 0, ranks = 1;
   double scale = 1;
-  std::vector<std::string> backends;      ///< in the order asked for
-  std::map<std::string, double> step_us;  ///< by backend: the median of all rounds
-  std::map<std::string, double>
-      by_parts_us;  ///< predicted from its operations in isolation; empty: not measured
+  std::vector<std::string> backends;          ///< in the order asked for
+  std::map<std::string, double> step_us;      ///< by backend: the median of all rounds
+  std::map<std::string, double> by_parts_us;  ///< predicted from its operations in isolation; empty: not measured
   std::map<std::string, double> by_table_us;  ///< predicted from the table, where it knows all operations
   std::string table;                          ///< the one in use; empty: none
   std::size_t unknown = 0;                    ///< operations of a step that the table does not cover
@@ -42,8 +41,8 @@ struct ReplayResult {
   trace::Summary summary{};
 };
 
-/// Throws Error(invalid) when the schedule or the table cannot be read or the schedule does not fit `ranks` (0: as many as it has);
-/// a command calls this before it starts ranks.
+/// Throws Error(invalid) when the schedule or the table cannot be read or the schedule does not fit `ranks` (0: as many
+/// as it has); a command calls this before it starts ranks.
 void check_replay(const ReplayRequest& request, int ranks);
 
 /// Collective.

@@ -31,7 +31,8 @@ Op issued_as(const Action& action, std::int64_t bytes, std::size_t ranks) {
   }
 }
 
-tune::StepOperation operation_of(const Action& action, const RankSchedule& rank, const ReplayOptions& options, const std::vector<int>& hosts) {
+tune::StepOperation operation_of(const Action& action, const RankSchedule& rank, const ReplayOptions& options,
+                                 const std::vector<int>& hosts) {
   const std::vector<int>& members = rank.groups.at(action.group);
   const std::int64_t bytes = scaled_bytes(action.bytes, action.dtype, options.scale);
   const Op op = route::routed_as(issued_as(action, bytes, members.size()));
@@ -47,7 +48,9 @@ bool sends(const WorldSchedule& schedule) {
 class ReplayedStep final : public tune::Step {
  public:
   ReplayedStep(Context& context, const WorldSchedule& schedule, const ReplayOptions& options)
-      : options_(options), replayer_(context, schedule, options), mine_(schedule.of(context.rank(), context.size())),
+      : options_(options),
+        replayer_(context, schedule, options),
+        mine_(schedule.of(context.rank(), context.size())),
         computing_us_(busiest_us(schedule, options)) {
     Comm world = context.world();
     hosts_ = tune::hosts_of(world);
@@ -88,7 +91,8 @@ double busiest_us(const WorldSchedule& schedule, const ReplayOptions& options) {
   return most;
 }
 
-std::vector<tune::StepOperation> operations_of(const WorldSchedule& schedule, const ReplayOptions& options, const std::vector<int>& hosts) {
+std::vector<tune::StepOperation> operations_of(const WorldSchedule& schedule, const ReplayOptions& options,
+                                               const std::vector<int>& hosts) {
   const int size = static_cast<int>(hosts.size());
   std::map<std::tuple<route::Shape, Op, DType, std::int64_t>, std::int64_t> counts;
   for (int rank = 0; rank < size; ++rank) {
@@ -107,7 +111,8 @@ std::vector<tune::StepOperation> operations_of(const WorldSchedule& schedule, co
   return operations;
 }
 
-std::function<std::unique_ptr<tune::Step>(Context&)> schedule_as_step(WorldSchedule schedule, const ReplayOptions& options) {
+std::function<std::unique_ptr<tune::Step>(Context&)> schedule_as_step(WorldSchedule schedule,
+                                                                      const ReplayOptions& options) {
   return [schedule = std::move(schedule), options](Context& context) -> std::unique_ptr<tune::Step> {
     return std::make_unique<ReplayedStep>(context, schedule, options);
   };
@@ -120,7 +125,8 @@ void tune_for(const std::string& step, const ReplayOptions& options, int ranks, 
     return;
   }
   if (request.options.memory == Memory::cuda)
-    throw Error(ErrorKind::invalid, "--for SCHEDULE --memory cuda: schedules are replayed on host memory; a built-in mix runs on both");
+    throw Error(ErrorKind::invalid,
+                "--for SCHEDULE --memory cuda: schedules are replayed on host memory; a built-in mix runs on both");
   WorldSchedule schedule = read_schedule(step);
   if (!sends(schedule)) throw Error(ErrorKind::invalid, fmt::format("{}: its ranks send nothing", step));
   if (ranks > 0) static_cast<void>(schedule.of(0, ranks));

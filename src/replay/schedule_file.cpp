@@ -39,8 +39,7 @@ struct Fields {
     if (found == json.end()) return otherwise;
     const bool good = found->is_number_integer() && *found >= least && *found <= most;
     if (!good)
-      refuse(place, fmt::format("{} is {}; it must be a whole number from {} to {}", key, found->dump(),
-                                least, most));
+      refuse(place, fmt::format("{} is {}; it must be a whole number from {} to {}", key, found->dump(), least, most));
     return found->get<std::int64_t>();
   }
   std::string text(const char* key) const {
@@ -75,8 +74,7 @@ double attention_flops(const Fields& f) {
   const auto extent = [&](const char* key) { return static_cast<double>(f.number(key, 1, 0, most_bytes)); };
   const double pairs = extent("batch") * extent("heads") * extent("queries") * extent("keys");
   const double once = 2 * pairs * (extent("head_dim") + extent("value_dim"));
-  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.flag("causal", true) ? 0.5 : 1.0) *
-         f.share("share");
+  return (f.text("phase") == "backward" ? 2.5 : 1.0) * once * (f.flag("causal", true) ? 0.5 : 1.0) * f.share("share");
 }
 
 Action action_of(const Json& json, const std::string& place, const RankSchedule& rank) {
@@ -104,8 +102,7 @@ Action action_of(const Json& json, const std::string& place, const RankSchedule&
     }
     return a;
   }
-  if (kind != "comm")
-    refuse(place, fmt::format("kind \"{}\" is not one of gemm, attention, memory, comm, wait", kind));
+  if (kind != "comm") refuse(place, fmt::format("kind \"{}\" is not one of gemm, attention, memory, comm, wait", kind));
   if (!json.contains("op")) refuse(place, "op is missing");
   a.op = f.word<Op>("op", parse_op, Op::all_reduce);
   a.reduce = f.word<ReduceOp>("reduce", parse_reduce_op, ReduceOp::sum);
@@ -174,22 +171,21 @@ WorldSchedule planned_again(const Json& request, int world, const std::string& p
   for (int rank = 0; rank < world; ++rank) {
     std::vector<double> us;
     if (machine) us = cost::Step(model, layout, *framework, rank).entry_us(*machine);
-    const auto again =
-        plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank, us);
+    const auto again = plan::schedule_json(plan::make_schedule(model, layout, *framework, rank), layout, rank, us);
     out.ranks.push_back(rank_from(Json(again), place, world));
   }
   return out;
 }
 
 void check_schema(const Json& json, const std::string& place) {
-  const std::string text =
-      json.is_object() && json.contains("schema") ? Fields{json, place}.text("schema") : "";
+  const std::string text = json.is_object() && json.contains("schema") ? Fields{json, place}.text("schema") : "";
   std::int64_t number = 0;
   const char* const end = text.data() + text.size();
-  const bool numbered = text.starts_with(schema) &&
-                        std::from_chars(text.data() + schema.size(), end, number).ptr == end && number > 0;
+  const bool numbered =
+      text.starts_with(schema) && std::from_chars(text.data() + schema.size(), end, number).ptr == end && number > 0;
   if (!numbered)
-    refuse(place, "is no schedule (schema medley.schedule/1); medley plan --schedule and medley trace --schedule write one");
+    refuse(place,
+           "is no schedule (schema medley.schedule/1); medley plan --schedule and medley trace --schedule write one");
   core::check_format(file_format, place, number);
 }
 
@@ -231,9 +227,8 @@ WorldSchedule schedule_from_json(const Json& json, const std::string& place) {
   if (world == 0 || world == 1) return out;
   for (const auto& [name, ranks] : out.ranks[0].groups) {
     if (static_cast<int>(ranks.size()) != world) {
-      refuse(place, fmt::format(
-                        "holds rank {} of {} alone; write all of them with medley plan --rank all --schedule",
-                        out.ranks[0].rank, world));
+      refuse(place, fmt::format("holds rank {} of {} alone; write all of them with medley plan --rank all --schedule",
+                                out.ranks[0].rank, world));
     }
   }
   return out;  // every group is the world: all ranks do the same

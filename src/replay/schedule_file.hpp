@@ -1,5 +1,5 @@
-// Reads the schedules that `medley plan --schedule` writes: what every rank of a world computes and sends in one step. Used by
-// replay, which runs it, and by reconcile, which compares it with a run.
+// Reads the schedules that `medley plan --schedule` writes: what every rank of a world computes and sends in one step.
+// Used by replay, which runs it, and by reconcile, which compares it with a run.
 #pragma once
 
 #include <map>
@@ -24,11 +24,11 @@ struct Action {
   DType dtype = DType::u8;
   ReduceOp reduce = ReduceOp::sum;
   std::string group;
-  std::int64_t bytes = 0;  ///< the full tensor
-  int peer = -1;           ///< world rank
-  int token = 0;           ///< not 0: asynchronous until a wait with it
-  int batch = 0;           ///< adjacent entries with the same number start together
-  std::int64_t layer = -1; ///< of the model; -1: outside the layers, or not given
+  std::int64_t bytes = 0;   ///< the full tensor
+  int peer = -1;            ///< world rank
+  int token = 0;            ///< not 0: asynchronous until a wait with it
+  int batch = 0;            ///< adjacent entries with the same number start together
+  std::int64_t layer = -1;  ///< of the model; -1: outside the layers, or not given
   std::string why;
 };
 

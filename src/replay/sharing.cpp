@@ -6,14 +6,10 @@
 namespace medley::replay {
 namespace {
 
-std::size_t index(int rank) {
-  return static_cast<std::size_t>(rank);
-}
+std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
 /// The oversubscription of a machine with `busy` ranks: ranks per core, at least 1.
-double crowd(int busy, int cores) {
-  return std::max(1.0, static_cast<double>(busy) / std::max(1, cores));
-}
+double crowd(int busy, int cores) { return std::max(1.0, static_cast<double>(busy) / std::max(1, cores)); }
 
 }  // namespace
 

@@ -34,8 +34,7 @@ void Replayer::line_up(const Action& action, bool all) {
                 peer_of(action));
 }
 
-std::vector<std::optional<Span>> Replayer::time_alone(const std::vector<Meeting>& order,
-                                                      const Router& route) {
+std::vector<std::optional<Span>> Replayer::time_alone(const std::vector<Meeting>& order, const Router& route) {
   const Scope border(trace::step_scope);
   std::vector<std::optional<Span>> took(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -28,8 +28,8 @@ constexpr const char* trace_keys[] = {"traceEvents", "schemaVersion", "entries",
 
 bool is_trace_json(const Json& file) {
   if (file.is_array()) return !file.empty() && file[0].is_object() && file[0].contains("ph");
-  return file.is_object() && std::any_of(std::begin(trace_keys), std::end(trace_keys),
-                                         [&](const char* key) { return file.contains(key); });
+  return file.is_object() &&
+         std::any_of(std::begin(trace_keys), std::end(trace_keys), [&](const char* key) { return file.contains(key); });
 }
 
 bool holds_records(const fs::path& folder) {
@@ -52,8 +52,7 @@ class Collector {
   Json run() {
     visit_folder(root_, 0);
     if (left_out_ > 0)
-      note("…", "", "not used",
-           fmt::format("{} more files: the report reads {} at most", left_out_, most_files));
+      note("…", "", "not used", fmt::format("{} more files: the report reads {} at most", left_out_, most_files));
     return std::move(run_);
   }
 
@@ -74,8 +73,7 @@ class Collector {
         } else if (depth < deepest_folder) {
           visit_folder(path, depth + 1);
         } else {
-          note(name_of(path), "folder", "not used",
-               fmt::format("folders deeper than {} are not read", deepest_folder));
+          note(name_of(path), "folder", "not used", fmt::format("folders deeper than {} are not read", deepest_folder));
         }
       } else if (++files_ > most_files) {
         ++left_out_;
@@ -87,8 +85,7 @@ class Collector {
 
   void visit_file(const fs::path& path) {
     std::error_code error;
-    if (!fs::is_regular_file(path, error))
-      return note(name_of(path), "", "not used", "it is not a plain file");
+    if (!fs::is_regular_file(path, error)) return note(name_of(path), "", "not used", "it is not a plain file");
     if (path.parent_path() == root_ && (path.filename() == "skipped.txt" || path.filename() == "failed.txt"))
       return add_lines(path, path.stem().native());
     try {
@@ -118,9 +115,8 @@ class Collector {
     }
     const std::string text = trace::ByteStream(path).rest(most_bytes);
     if (core::json_depth(text) > core::deepest_json)
-      throw Error(
-          ErrorKind::invalid,
-          fmt::format("its brackets nest more than {} deep; no file of Medley's does", core::deepest_json));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("its brackets nest more than {} deep; no file of Medley's does", core::deepest_json));
     add_json(path, Json::parse(text));
   }
 
@@ -159,8 +155,7 @@ class Collector {
     note(name_of(path), "./run", "used", "");
   }
 
-  void note(const std::string& file, const std::string& kind, const std::string& status,
-            const std::string& why) {
+  void note(const std::string& file, const std::string& kind, const std::string& status, const std::string& why) {
     run_["files"].push_back({{"file", file}, {"kind", kind}, {"status", status}, {"why", why}});
   }
   std::string name_of(const fs::path& path) const { return path.lexically_relative(root_).native(); }

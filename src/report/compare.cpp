@@ -23,9 +23,7 @@ void keep_fastest(Times& times, Measured kind, const std::string& what, double u
   if (!fresh) place->second = std::min(place->second, us);
 }
 
-std::string text(const Json& row, const char* key) {
-  return row[key].get<std::string>();
-}
+std::string text(const Json& row, const char* key) { return row[key].get<std::string>(); }
 
 void add_steps(const Json& run, Times& times) {
   for (const Json& file : run["steps"]) {
@@ -39,30 +37,29 @@ void add_steps(const Json& run, Times& times) {
     // The schedule's folder identifies its run.
     const std::string schedule = std::filesystem::path(text(replay, "schedule")).filename();
     for (const auto& item : replay["step_us"].items())
-      keep_fastest(times, Measured::step,
-                   fmt::format("step of {} over {} ({:.0f} ranks)", schedule, item.key(),
-                               replay["ranks"].get<double>()),
-                   item.value());
+      keep_fastest(
+          times, Measured::step,
+          fmt::format("step of {} over {} ({:.0f} ranks)", schedule, item.key(), replay["ranks"].get<double>()),
+          item.value());
   }
 }
 
 void add_operations(const Json& run, Times& times) {
   for (const Json& file : run["bench"]) {
     for (const Json& row : file["rows"])
-      keep_fastest(times, Measured::operation,
-                   fmt::format("{}{} of {} over {} ({}, {}, {} memory)",
-                               text(row, "counts") == "skewed" ? "skewed " : "", text(row, "op"),
-                               bytes_text(row["bytes"]), text(row, "backend"), text(row, "dtype"),
-                               where_text(file), text(row, "memory")),
-                   row["median_us"]);
+      keep_fastest(
+          times, Measured::operation,
+          fmt::format("{}{} of {} over {} ({}, {}, {} memory)", text(row, "counts") == "skewed" ? "skewed " : "",
+                      text(row, "op"), bytes_text(row["bytes"]), text(row, "backend"), text(row, "dtype"),
+                      where_text(file), text(row, "memory")),
+          row["median_us"]);
   }
   for (const Json& file : run["routes"]) {
     for (const Json& cell : file["cells"])
       keep_fastest(times, Measured::operation,
-                   fmt::format("{} of {} by its fastest route ({}, {:.0f} × {:.0f} ranks, {} memory)",
-                               text(cell, "op"), bytes_text(cell["bytes"]), text(cell, "dtype"),
-                               cell["hosts"].get<double>(), cell["ranks_per_host"].get<double>(),
-                               text(cell, "memory")),
+                   fmt::format("{} of {} by its fastest route ({}, {:.0f} × {:.0f} ranks, {} memory)", text(cell, "op"),
+                               bytes_text(cell["bytes"]), text(cell, "dtype"), cell["hosts"].get<double>(),
+                               cell["ranks_per_host"].get<double>(), text(cell, "memory")),
                    cell["routes"][0]["median_us"]);
   }
 }

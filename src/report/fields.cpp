@@ -13,18 +13,12 @@ constexpr std::size_t longest_text = 4096;
 
 const char* words(Type type) {
   switch (type) {
-    case Type::text:
-      return "a text";
-    case Type::amount:
-      return "a number that is not negative";
-    case Type::number:
-      return "a number";
-    case Type::boolean:
-      return "true or false";
-    case Type::texts:
-      return "a list of texts";
-    case Type::amounts:
-      return "an object of numbers that are not negative";
+    case Type::text: return "a text";
+    case Type::amount: return "a number that is not negative";
+    case Type::number: return "a number";
+    case Type::boolean: return "true or false";
+    case Type::texts: return "a list of texts";
+    case Type::amounts: return "an object of numbers that are not negative";
   }
   return "";
 }
@@ -32,27 +26,17 @@ const char* words(Type type) {
 bool is_text(const Json& value) {
   return value.is_string() && value.get_ref<const std::string&>().size() <= longest_text;
 }
-bool is_number(const Json& value) {
-  return value.is_number() && std::isfinite(value.get<double>());
-}
-bool is_amount(const Json& value) {
-  return is_number(value) && value.get<double>() >= 0;
-}
+bool is_number(const Json& value) { return value.is_number() && std::isfinite(value.get<double>()); }
+bool is_amount(const Json& value) { return is_number(value) && value.get<double>() >= 0; }
 
 bool has_type(const Json& value, Type type) {
   switch (type) {
-    case Type::text:
-      return is_text(value);
-    case Type::amount:
-      return is_amount(value);
-    case Type::number:
-      return is_number(value);
-    case Type::boolean:
-      return value.is_boolean();
-    case Type::texts:
-      return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
-    case Type::amounts:
-      return value.is_object() && std::all_of(value.begin(), value.end(), is_amount);
+    case Type::text: return is_text(value);
+    case Type::amount: return is_amount(value);
+    case Type::number: return is_number(value);
+    case Type::boolean: return value.is_boolean();
+    case Type::texts: return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
+    case Type::amounts: return value.is_object() && std::all_of(value.begin(), value.end(), is_amount);
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// Checked reading of JSON from other programs: finds every field, checks its type, and reports errors with their path. The readers
-// of this module copy fields through it, so that the page can rely on their types.
+// Checked reading of JSON from other programs: finds every field, checks its type, and reports errors with their path.
+// The readers of this module copy fields through it, so that the page can rely on their types.
 #pragma once
 
 #include <initializer_list>

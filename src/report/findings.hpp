@@ -5,7 +5,8 @@
 
 namespace medley::report {
 
-/// A list of {section, sentence, headline}, most important first; the first three are headlines. `run` is the result of collect().
+/// A list of {section, sentence, headline}, most important first; the first three are headlines. `run` is the result of
+/// collect().
 Json find(const Json& run);
 
 /// A list of {what, command}: parts of the page without data, and the command that writes it into `folder`.

@@ -79,14 +79,11 @@ constexpr Format known[] = {
 
 }  // namespace
 
-std::span<const Format> formats() {
-  return known;
-}
+std::span<const Format> formats() { return known; }
 
 const Format* format_of(const Json& file) {
   if (!file.is_object()) return nullptr;
-  const auto found =
-      std::find_if(std::begin(known), std::end(known), [&](const Format& f) { return f.matches(file); });
+  const auto found = std::find_if(std::begin(known), std::end(known), [&](const Format& f) { return f.matches(file); });
   return found == std::end(known) ? nullptr : found;
 }
 

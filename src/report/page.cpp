@@ -37,10 +37,8 @@ std::string escaped(const Json& data) {
   std::string out;
   out.reserve(text.size() + text.size() / 16);
   for (const char c : text) {
-    if (c == '<')
-      out += "\\u003c";  // in JSON it occurs only inside of texts
-    else
-      out += c;
+    if (c == '<') out += "\\u003c";  // in JSON it occurs only inside of texts
+    else out += c;
   }
   return out;
 }
@@ -50,8 +48,7 @@ std::string page_of(const Json& report) {
   const std::string_view page = embedded::report_page;
   const std::size_t place = page.find(mark);
   if (place == std::string_view::npos)
-    throw Error(ErrorKind::system,
-                "the embedded report page has no place for its data; build it again from web/");
+    throw Error(ErrorKind::system, "the embedded report page has no place for its data; build it again from web/");
   std::string out(page.substr(0, place));
   out += escaped(report);
   return out += page.substr(place + mark.size());

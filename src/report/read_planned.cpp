@@ -40,20 +40,19 @@ Json read_plan(const Node& file) {
   const Node textbook = file.at("textbook"), totals = file.at("totals");
   for (const auto& item : totals.whole().items()) {
     const char* group = item.key().c_str();
-    Json total = totals.at(group).pick(
-        {{"bytes", Type::amount}, {"wire_bytes", Type::amount}, {"count", Type::amount}});
+    Json total =
+        totals.at(group).pick({{"bytes", Type::amount}, {"wire_bytes", Type::amount}, {"count", Type::amount}});
     total["group"] = item.key();
     total["textbook"] = textbook.has(group) ? Json(textbook.amount(group)) : Json();
     out["totals"].push_back(std::move(total));
   }
   out["histogram"] = Json::array();
   for (const Node& bin : file.list("histogram"))
-    out["histogram"].push_back(
-        bin.pick({{"low", Type::amount}, {"count", Type::amount}, {"bytes", Type::amount}}));
+    out["histogram"].push_back(bin.pick({{"low", Type::amount}, {"count", Type::amount}, {"bytes", Type::amount}}));
   out["small"] = file.at("small").pick(
       {{"limit", Type::amount}, {"share_of_count", Type::amount}, {"share_of_bytes", Type::amount}});
-  out.update(file.pick(
-      {{"machine", Type::text, true}, {"step_us", Type::amount, true}, {"breakdown", Type::amounts, true}}));
+  out.update(
+      file.pick({{"machine", Type::text, true}, {"step_us", Type::amount, true}, {"breakdown", Type::amounts, true}}));
   if (out["breakdown"].is_null()) out["breakdown"] = Json::object();
   return out;
 }
@@ -117,10 +116,8 @@ Json read_lint(const Node& file) {
 }
 
 Json read_search(const Node& file) {
-  Json out = file.pick({{"model", Type::text},
-                        {"gpu", Type::text},
-                        {"calibrated", Type::boolean},
-                        {"candidates", Type::amount}});
+  Json out = file.pick(
+      {{"model", Type::text}, {"gpu", Type::text}, {"calibrated", Type::boolean}, {"candidates", Type::amount}});
   out["given"] = candidate(file.at("given"));
   out["best_per_parameter"] = candidate(file.at("best_per_parameter"));
   out["pareto"] = Json::array();

@@ -1,4 +1,5 @@
-// Expected against observed. Ranks with equal differences become one line, and the number of lines on a page is limited.
+// Expected against observed. Ranks with equal differences become one line, and the number of lines on a page is
+// limited.
 #include <unordered_map>
 
 #include "report/formats.hpp"

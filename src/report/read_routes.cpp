@@ -1,4 +1,5 @@
-// A route table: the times of every cell, when fusion pays, and the whole step that it was tuned for. The runtime's own reader checks it.
+// A route table: the times of every cell, when fusion pays, and the whole step that it was tuned for. The runtime's own
+// reader checks it.
 #include <fmt/format.h>
 
 #include "report/formats.hpp"
@@ -59,7 +60,8 @@ Json step_json(const route::TunedStep& step) {
   for (const route::StepRoute& route : step.routes)
     out["routes"].push_back({{"op", name(route.op)},
                              {"from", route.from},
-                             {"to", route.to == INT64_MAX ? Json() : Json(route.to)},   // JavaScript's numbers end before it
+                             // JavaScript's numbers end before it
+                             {"to", route.to == INT64_MAX ? Json() : Json(route.to)},
                              {"backend", route.route.backend},
                              {"algorithm", route.route.algorithm}});
   return out;
@@ -76,7 +78,7 @@ Json read_routes(const Node& file) {
   Json out = {{"machine", machine}, {"cells", Json::array()}, {"fusion", Json::array()}};
   for (const route::Cell& cell : table.cells()) out["cells"].push_back(cell_json(cell));
   for (const route::FusionRow& row : table.fusion()) {
-    if (row.backend.empty()) out["fusion"].push_back(fusion_json(row));   // what calls take that name no backend
+    if (row.backend.empty()) out["fusion"].push_back(fusion_json(row));  // what calls take that name no backend
   }
   out["tuned"] = table.step ? step_json(*table.step) : Json();
   return out;

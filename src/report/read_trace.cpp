@@ -26,8 +26,8 @@ std::size_t keep_largest(std::vector<trace::Row>& rows) {
   return left_out;
 }
 
-/// Of the steps with as many operations as the typical one, the one whose time is closest to the median: the first step of a job
-/// warms up and is not representative.
+/// Of the steps with as many operations as the typical one, the one whose time is closest to the median: the first step
+/// of a job warms up and is not representative.
 std::size_t median_step(const trace::RankTrace& rank, const trace::Summary& summary) {
   const std::vector<trace::Step>& steps = summary.steps.steps;
   const auto size = [&](std::size_t i) { return steps[i].end - steps[i].begin; };
@@ -86,8 +86,7 @@ Json read_trace(const std::string& path) {
               {"remarks", remarks},
               {"timeline", timeline_json(t, summary.steps.steps.empty() ? 0 : median_step(rank, summary))}});
   for (Json& row : out["rows"]) {
-    for (const char* unused :
-         {"ranks", "why", "dtype", "wire_bytes", "algorithm", "exposed", "overlapped_us"})
+    for (const char* unused : {"ranks", "why", "dtype", "wire_bytes", "algorithm", "exposed", "overlapped_us"})
       row.erase(unused);
   }
   return out;

@@ -25,8 +25,7 @@ using ByPlace = std::map<std::string, std::vector<std::string>>;
 
 std::string joined(const ByPlace& steps) {
   std::vector<std::string> parts;
-  for (const auto& [where, mixes] : steps)
-    parts.push_back(fmt::format("{} with {}", fmt::join(mixes, ", "), where));
+  for (const auto& [where, mixes] : steps) parts.push_back(fmt::format("{} with {}", fmt::join(mixes, ", "), where));
   return fmt::format("{}", fmt::join(parts, " and "));
 }
 
@@ -39,10 +38,8 @@ std::vector<Gain> gains_of(const Json& run) {
     for (const Json& row : file["rows"]) {
       const std::string backend = row["backend"];
       auto& [by_auto, libraries] = mixes[row["mix"]];
-      if (backend == "auto")
-        by_auto = row["median_us"];
-      else if (!route::is_made_of_two(backend))
-        libraries.emplace(row["median_us"], backend);
+      if (backend == "auto") by_auto = row["median_us"];
+      else if (!route::is_made_of_two(backend)) libraries.emplace(row["median_us"], backend);
     }
     for (const auto& [mix, times] : mixes) {
       const auto& [by_auto, libraries] = times;
@@ -63,8 +60,7 @@ std::optional<Finding> about_steps(const Json& run) {
   ByPlace flat, slower;
   for (const Gain& gain : gains) {
     if (gain.ratio < pays)
-      (gain.ratio < costs ? slower : flat)[gain.where].push_back(
-          fmt::format("{} ({:.2f}×)", gain.mix, gain.ratio));
+      (gain.ratio < costs ? slower : flat)[gain.where].push_back(fmt::format("{} ({:.2f}×)", gain.mix, gain.ratio));
   }
   if (best.ratio < pays)
     return Finding{70, "steps",
@@ -72,12 +68,10 @@ std::optional<Finding> about_steps(const Json& run) {
                                "{:.2f} times as long as the "
                                "best single library ({}).",
                                1 / best.ratio, 1 / gains.back().ratio, best.library)};
-  std::string text =
-      fmt::format("auto is {:.2f}× faster than the best single library ({}) on the {} step, {}.", best.ratio,
-                  best.library, best.mix, best.where);
+  std::string text = fmt::format("auto is {:.2f}× faster than the best single library ({}) on the {} step, {}.",
+                                 best.ratio, best.library, best.mix, best.where);
   if (!flat.empty()) text += fmt::format(" Mixing does not pay on {}.", joined(flat));
-  if (!slower.empty())
-    text += fmt::format(" auto is slower than the best single library on {}.", joined(slower));
+  if (!slower.empty()) text += fmt::format(" auto is slower than the best single library on {}.", joined(slower));
   return Finding{70, "steps", text};
 }
 
@@ -91,15 +85,16 @@ std::optional<Finding> about_tuned_steps(const Json& run) {
   const Json& step = *best;
   const std::string name = step["step"], library = step["library"];
   if (!library.empty())
-    return Finding{50, "steps",
-                   fmt::format("Tuned for the step {}: no mix of libraries was surely faster than {} alone, which the table "
-                               "therefore uses.",
-                               name, library)};
-  return Finding{65, "steps",
-                 fmt::format("Tuned for the step {}: the chosen routes are {:.2f}× as fast as the best single library (95 % "
-                             "interval {:.2f} to {:.2f}).",
-                             name, step["gain"].get<double>(), step["gain_low"].get<double>(),
-                             step["gain_high"].get<double>())};
+    return Finding{
+        50, "steps",
+        fmt::format("Tuned for the step {}: no mix of libraries was surely faster than {} alone, which the table "
+                    "therefore uses.",
+                    name, library)};
+  return Finding{
+      65, "steps",
+      fmt::format("Tuned for the step {}: the chosen routes are {:.2f}× as fast as the best single library (95 % "
+                  "interval {:.2f} to {:.2f}).",
+                  name, step["gain"].get<double>(), step["gain_low"].get<double>(), step["gain_high"].get<double>())};
 }
 
 std::optional<Finding> about_routes(const Json& run) {
@@ -112,16 +107,14 @@ std::optional<Finding> about_routes(const Json& run) {
       const Json& first = cell["routes"][0];
       ++cells;
       ++wins[first["backend"]];
-      std::map<std::string, double> best;  // per library
-      for (const Json& route : cell["routes"])
-        best.emplace(route["backend"], route["median_us"]);  // fastest first
+      std::map<std::string, double> best;                                                           // per library
+      for (const Json& route : cell["routes"]) best.emplace(route["backend"], route["median_us"]);  // fastest first
       for (const auto& [backend, us] : best) {
         const double ratio = us / first["median_us"].get<double>();
         if (!std::isfinite(ratio) || ratio <= worst) continue;
         worst = ratio;
         example = fmt::format("{} of {}: {} against {}", cell["op"].get<std::string>(),
-                              bytes_text(cell["bytes"].get<double>()), backend,
-                              first["backend"].get<std::string>());
+                              bytes_text(cell["bytes"].get<double>()), backend, first["backend"].get<std::string>());
       }
     }
   }
@@ -131,10 +124,9 @@ std::optional<Finding> about_routes(const Json& run) {
   std::sort(order.begin(), order.end());
   std::vector<std::string> words;
   for (const auto& [count, backend] : order) words.push_back(fmt::format("{} {}", backend, -count));
-  std::string text = fmt::format("Of {} measured cells (operation, size, comm) the fastest route is over {}.",
-                                 cells, fmt::join(words, ", "));
-  if (worst > pays)
-    text += fmt::format(" The wrong library takes up to {:.0f}× as long ({}).", worst, example);
+  std::string text = fmt::format("Of {} measured cells (operation, size, comm) the fastest route is over {}.", cells,
+                                 fmt::join(words, ", "));
+  if (worst > pays) text += fmt::format(" The wrong library takes up to {:.0f}× as long ({}).", worst, example);
   return Finding{40, "winners", text};
 }
 
@@ -146,9 +138,9 @@ std::optional<Finding> about_problems(const Json& run) {
     problems += trace["problems_in_all"].get<std::size_t>();
   }
   if (problems == 0) return std::nullopt;
-  return Finding{90, "timeline",
-                 fmt::format("{} operation{} did not end well; the first is in {}.", problems,
-                             problems == 1 ? "" : "s", where)};
+  return Finding{
+      90, "timeline",
+      fmt::format("{} operation{} did not end well; the first is in {}.", problems, problems == 1 ? "" : "s", where)};
 }
 
 std::optional<Finding> about_traces(const Json& run) {
@@ -171,11 +163,11 @@ std::optional<Finding> about_traces(const Json& run) {
   std::map<std::string, double> by_op;
   for (const Json& bar : (*worst)["bars"])
     by_op[timeline["names"][bar[3].get<std::size_t>()].get<std::string>()] += bar[7].get<double>();
-  const auto largest = std::max_element(by_op.begin(), by_op.end(),
-                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::string text = fmt::format("In a step of {}, rank {} waits {} of {} for communication",
-                                 (*owner)["file"].get<std::string>(), (*worst)["rank"].get<int>(),
-                                 percent_text(share), time_text(timeline["step_us"]));
+  const auto largest =
+      std::max_element(by_op.begin(), by_op.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::string text =
+      fmt::format("In a step of {}, rank {} waits {} of {} for communication", (*owner)["file"].get<std::string>(),
+                  (*worst)["rank"].get<int>(), percent_text(share), time_text(timeline["step_us"]));
   if (largest != by_op.end() && largest->second > 0)
     text += fmt::format("; the largest part is {} ({})", largest->first, time_text(largest->second));
   return Finding{60, "timeline", text + "."};
@@ -193,10 +185,9 @@ std::optional<Finding> about_replays(const Json& run) {
   }
   if (off.empty()) return std::nullopt;
   std::sort(off.begin(), off.end());
-  return Finding{
-      30, "replay",
-      fmt::format("Predicted step times are off by {} in the median and {} at most, over {} steps.",
-                  percent_text(off[off.size() / 2]), percent_text(off.back()), off.size())};
+  return Finding{30, "replay",
+                 fmt::format("Predicted step times are off by {} in the median and {} at most, over {} steps.",
+                             percent_text(off[off.size() / 2]), percent_text(off.back()), off.size())};
 }
 
 }  // namespace medley::report

@@ -22,7 +22,7 @@ std::optional<Finding> about_reconcile(const Json& run) {
   std::string text = matched == all ? fmt::format("{} sent exactly what was planned.",
                                                   all == 1 ? "The run" : fmt::format("All {} runs", all))
                      : all == 1 ? fmt::format("The run does not match its plan: {}.", differing)
-                                : fmt::format("{} of {} runs match their plan; {}.", matched, all, differing);
+                                    : fmt::format("{} of {} runs match their plan; {}.", matched, all, differing);
   return Finding{unexplained > 0 ? 80 : 35, "reconcile", std::move(text)};
 }
 
@@ -51,10 +51,11 @@ std::optional<Finding> about_waits(const Json& run) {
     if (item.value().get<double>() > us) us = item.value(), cause = item.key();
   if (exposed <= 0 || cause.empty()) return std::nullopt;
   const auto known = words.find(cause);
-  return Finding{cause == "unknown" ? 20 : 55, "reconcile",
-                 fmt::format("In {} the program waits {} a step for communication; {} of that {}.",
-                             (*most)["source"].get<std::string>(), time_text(exposed), percent_text(std::min(1.0, us / exposed)),
-                             known == words.end() ? "by " + cause : known->second)};
+  return Finding{
+      cause == "unknown" ? 20 : 55, "reconcile",
+      fmt::format("In {} the program waits {} a step for communication; {} of that {}.",
+                  (*most)["source"].get<std::string>(), time_text(exposed), percent_text(std::min(1.0, us / exposed)),
+                  known == words.end() ? "by " + cause : known->second)};
 }
 
 std::optional<Finding> about_shapes(const Json& run) {
@@ -73,16 +74,15 @@ std::optional<Finding> about_shapes(const Json& run) {
   }
   if (!worst) return std::nullopt;
   const double total = (*worst)["count"].get<double>() * (*worst)["predicted_us"].get<double>();
-  std::string text =
-      fmt::format("The largest loss of {} on {} is in {}: {} of its {} per step, most of it to {}.",
-                  (*owner)["model"].get<std::string>(), (*owner)["gpu"].get<std::string>(),
-                  (*worst)["name"].get<std::string>(), percent_text(std::min(1.0, most / total)),
-                  time_text(total), (*worst)["lost_to"].get<std::string>());
+  std::string text = fmt::format("The largest loss of {} on {} is in {}: {} of its {} per step, most of it to {}.",
+                                 (*owner)["model"].get<std::string>(), (*owner)["gpu"].get<std::string>(),
+                                 (*worst)["name"].get<std::string>(), percent_text(std::min(1.0, most / total)),
+                                 time_text(total), (*worst)["lost_to"].get<std::string>());
   if (!(*owner)["advice"].empty()) {
     const Json& advice = (*owner)["advice"][0];
-    text += fmt::format(" {} {:g} instead of {:g} is predicted {}.", advice["knob"].get<std::string>(),
-                        advice["now"].get<double>(), advice["was"].get<double>(),
-                        advice["gain_text"].get<std::string>());
+    text +=
+        fmt::format(" {} {:g} instead of {:g} is predicted {}.", advice["knob"].get<std::string>(),
+                    advice["now"].get<double>(), advice["was"].get<double>(), advice["gain_text"].get<std::string>());
   }
   return Finding{50, "shape", std::move(text)};
 }
@@ -103,9 +103,8 @@ std::optional<Finding> about_searches(const Json& run) {
                   "{:.0f}, {:.0f} heads, {:.0f} layers, ffn {:.0f}, vocabulary {:.0f}.",
                   (*owner)["model"].get<std::string>(), (*best)["gain_text"].get<std::string>(),
                   (*owner)["gpu"].get<std::string>(), 100 * (*best)["parameters_change"].get<double>(),
-                  (*best)["hidden"].get<double>(), (*best)["heads"].get<double>(),
-                  (*best)["layers"].get<double>(), (*best)["ffn"].get<double>(),
-                  (*best)["vocab"].get<double>())};
+                  (*best)["hidden"].get<double>(), (*best)["heads"].get<double>(), (*best)["layers"].get<double>(),
+                  (*best)["ffn"].get<double>(), (*best)["vocab"].get<double>())};
 }
 
 std::optional<Finding> about_plans(const Json& run) {
@@ -113,14 +112,12 @@ std::optional<Finding> about_plans(const Json& run) {
     const double step = plan["step_us"].is_null() ? 0 : plan["step_us"].get<double>();
     if (step <= 0) continue;
     double exposed = 0;
-    for (const char* group : {"tp", "cp", "ep", "dp", "pp", "sync"})
-      exposed += plan["breakdown"].value(group, 0.0);
-    return Finding{
-        10, "plan",
-        fmt::format("A step of {} ({}) is predicted to take {} on {}, of which {} is exposed communication.",
-                    plan["model"].get<std::string>(), plan["layout"].get<std::string>(), time_text(step),
-                    plan["machine"].is_null() ? "the machine" : plan["machine"].get<std::string>(),
-                    percent_text(exposed / step))};
+    for (const char* group : {"tp", "cp", "ep", "dp", "pp", "sync"}) exposed += plan["breakdown"].value(group, 0.0);
+    return Finding{10, "plan",
+                   fmt::format("A step of {} ({}) is predicted to take {} on {}, of which {} is exposed communication.",
+                               plan["model"].get<std::string>(), plan["layout"].get<std::string>(), time_text(step),
+                               plan["machine"].is_null() ? "the machine" : plan["machine"].get<std::string>(),
+                               percent_text(exposed / step))};
   }
   return std::nullopt;
 }

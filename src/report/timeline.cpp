@@ -38,15 +38,14 @@ std::vector<Bar> bars_of(const trace::Trace& t, const trace::RankTrace& rank, co
   return bars;
 }
 
-/// Merges a bar into the last one of its operation and backend when they are closer than `gap`, up to a few gaps: longer bars would
-/// hide when the program waited.
+/// Merges a bar into the last one of its operation and backend when they are closer than `gap`, up to a few gaps:
+/// longer bars would hide when the program waited.
 std::vector<Bar> merged(const std::vector<Bar>& bars, double gap) {
   std::vector<Bar> out;
   std::map<std::pair<Op, std::uint32_t>, std::size_t> last;
   for (const Bar& bar : bars) {
     const auto [place, fresh] = last.emplace(std::pair(bar.op, bar.backend), out.size());
-    if (!fresh && bar.begin - out[place->second].end <= gap &&
-        bar.end - out[place->second].begin <= 4 * gap) {
+    if (!fresh && bar.begin - out[place->second].end <= gap && bar.end - out[place->second].begin <= 4 * gap) {
       Bar& joined = out[place->second];
       joined.end = std::max(joined.end, bar.end);
       joined.count += bar.count;
@@ -64,17 +63,14 @@ std::vector<Bar> merged(const std::vector<Bar>& bars, double gap) {
 int assign_lanes(std::vector<Bar>& bars, int most) {
   std::vector<double> busy_until;
   for (Bar& bar : bars) {
-    const auto open =
-        std::find_if(busy_until.begin(), busy_until.end(), [&](double end) { return end <= bar.begin; });
+    const auto open = std::find_if(busy_until.begin(), busy_until.end(), [&](double end) { return end <= bar.begin; });
     if (open == busy_until.end() && static_cast<int>(busy_until.size()) >= most) {
       bar.lane = most - 1;
       continue;
     }
     bar.lane = static_cast<int>(open - busy_until.begin());
-    if (open == busy_until.end())
-      busy_until.push_back(bar.end);
-    else
-      *open = bar.end;
+    if (open == busy_until.end()) busy_until.push_back(bar.end);
+    else *open = bar.end;
   }
   return std::max<int>(1, static_cast<int>(busy_until.size()));
 }
@@ -133,10 +129,8 @@ Json timeline_json(const trace::Trace& t, std::size_t step, const TimelineLimits
     for (const Bar& bar : rank.bars)
       bars.push_back({us(bar.begin - first), us(bar.end - first), bar.lane, names.of(name(bar.op)),
                       names.of(t.names[bar.backend]), bar.count, bar.bytes, us(bar.exposed)});
-    out.push_back({{"rank", rank.rank},
-                   {"lanes", rank.lanes},
-                   {"exposed_us", us(rank.exposed)},
-                   {"bars", std::move(bars)}});
+    out.push_back(
+        {{"rank", rank.rank}, {"lanes", rank.lanes}, {"exposed_us", us(rank.exposed)}, {"bars", std::move(bars)}});
   }
   return {{"step_us", us(last - first)}, {"merged", any_merged},    {"waits_known", t.waits_known},
           {"names", names.list},         {"ranks", std::move(out)}, {"ranks_left_out", left_out}};

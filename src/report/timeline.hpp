@@ -1,5 +1,5 @@
-// One step of a trace as bars, for the page's timeline. Adjacent operations of one kind are merged into one bar where a step has
-// more of them than a screen has pixels, so that a trace of any length makes a page that opens at once.
+// One step of a trace as bars, for the page's timeline. Adjacent operations of one kind are merged into one bar where a
+// step has more of them than a screen has pixels, so that a trace of any length makes a page that opens at once.
 #pragma once
 
 #include "report/fields.hpp"

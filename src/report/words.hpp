@@ -14,8 +14,7 @@ inline std::string bytes_text(double bytes) {
   int unit = 0;
   for (; bytes >= 1024 && unit < 5; ++unit) bytes /= 1024;
   return fmt::format("{:.{}f} {}", bytes,
-                     bytes == static_cast<double>(static_cast<long long>(bytes)) || bytes >= 100 ? 0 : 1,
-                     units[unit]);
+                     bytes == static_cast<double>(static_cast<long long>(bytes)) || bytes >= 100 ? 0 : 1, units[unit]);
 }
 
 inline std::string time_text(double us) {
@@ -24,9 +23,7 @@ inline std::string time_text(double us) {
   return fmt::format("{:.1f} µs", us);
 }
 
-inline std::string percent_text(double share) {
-  return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0);
-}
+inline std::string percent_text(double share) { return fmt::format("{:.{}f} %", 100 * share, share < 0.1 ? 1 : 0); }
 
 /// For a bench file: "4 ranks on 2 hosts".
 inline std::string where_text(const Json& file) {

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "base/v_collectives.hpp"
-#include "route/preferred_library.hpp"
 #include "route/pair_name.hpp"
+#include "route/preferred_library.hpp"
 
 namespace medley::route {
 namespace {
@@ -43,7 +43,7 @@ std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTy
 /// One size (size bucket) with the routes a comm can take.
 struct SizeBucket {
   std::int64_t bytes;
-  std::vector<const Timing*> routes;   ///< fastest first
+  std::vector<const Timing*> routes;  ///< fastest first
 
   const Timing* find(const Choice& route) const {
     for (const Timing* timing : routes) {
@@ -70,20 +70,23 @@ struct SizeBucket {
   bool told_apart(const Timing& timing) const { return timing.low_us > routes.front()->high_us; }
 };
 
-/// A split keeps two libraries busy, which other operations may want meanwhile. It is taken only where it is surely faster than the best
-/// route over one library.
+/// A split keeps two libraries busy, which other operations may want meanwhile. It is taken only where it is surely
+/// faster than the best route over one library.
 void drop_uncertain_splits(SizeBucket& bucket) {
-  const auto single = std::find_if(bucket.routes.begin(), bucket.routes.end(), [](const Timing* timing) { return !is_split(timing->route.backend); });
+  const auto single = std::find_if(bucket.routes.begin(), bucket.routes.end(),
+                                   [](const Timing* timing) { return !is_split(timing->route.backend); });
   if (single == bucket.routes.end()) return;
   const double best = (*single)->low_us;
-  std::erase_if(bucket.routes, [&](const Timing* timing) { return is_split(timing->route.backend) && timing->high_us >= best; });
+  std::erase_if(bucket.routes,
+                [&](const Timing* timing) { return is_split(timing->route.backend) && timing->high_us >= best; });
 }
 
 /// Where only large sizes were measured, small ones take the best route over one library.
 void keep_splits_to_large_tensors(std::vector<SizeRange>& ranges, const SizeBucket& smallest) {
   SizeRange& first = ranges.front();
   if (!is_split(first.route.backend) || first.to < least_split_bytes) return;
-  const auto single = std::find_if(smallest.routes.begin(), smallest.routes.end(), [](const Timing* one) { return !is_split(one->route.backend); });
+  const auto single = std::find_if(smallest.routes.begin(), smallest.routes.end(),
+                                   [](const Timing* one) { return !is_split(one->route.backend); });
   if (single == smallest.routes.end()) return;
   first.from = least_split_bytes;
   ranges.insert(ranges.begin(), {0, least_split_bytes - 1, (*single)->route});
@@ -106,7 +109,8 @@ std::vector<const Choice*> of_preferred_library(std::vector<const Choice*> candi
   const auto is_of = [](std::string_view library) {
     return [library](const Choice* route) { return between_of(route->backend) == library; };
   };
-  if (std::all_of(candidates.begin(), candidates.end(), is_of(between_of(candidates.front()->backend)))) return candidates;
+  if (std::all_of(candidates.begin(), candidates.end(), is_of(between_of(candidates.front()->backend))))
+    return candidates;
   const auto others = std::stable_partition(candidates.begin(), candidates.end(), is_of(preferred.library()));
   if (others != candidates.begin()) candidates.erase(others, candidates.end());
   return candidates;
@@ -128,7 +132,8 @@ std::vector<SizeRange> join(const std::vector<SizeBucket>& buckets, PreferredLib
       if (left.empty()) break;
       candidates = std::move(left);
     }
-    const Choice* route = least_loss(of_preferred_library(std::move(candidates), preferred), buckets.data() + begin, buckets.data() + end);
+    const Choice* route = least_loss(of_preferred_library(std::move(candidates), preferred), buckets.data() + begin,
+                                     buckets.data() + end);
     const std::int64_t from = ranges.empty() ? 0 : ranges.back().to + 1;
     const std::int64_t to = end == buckets.size() ? INT64_MAX : border(buckets[end - 1].bytes, buckets[end].bytes);
     if (!ranges.empty() && ranges.back().route == *route) {
@@ -168,15 +173,16 @@ std::vector<SizeRange> one_for_all(const std::vector<SizeBucket>& buckets) {
 }  // namespace
 
 std::int64_t border(std::int64_t smaller, std::int64_t larger) noexcept {
-  const double middle = std::sqrt(static_cast<double>(std::max<std::int64_t>(smaller, 1)) * static_cast<double>(larger));
+  const double middle =
+      std::sqrt(static_cast<double>(std::max<std::int64_t>(smaller, 1)) * static_cast<double>(larger));
   return std::clamp(static_cast<std::int64_t>(middle), smaller, larger - 1);
 }
 
 namespace {
 
 /// The ranges of the step's routes for an operation; none if it does not have it or the comm cannot take one of them.
-std::vector<SizeRange> ranges_of_step(const TunedStep& step, Op op, DTypeClass dtype, const Shape& shape, const Usable& usable,
-                                      Chosen& chosen) {
+std::vector<SizeRange> ranges_of_step(const TunedStep& step, Op op, DTypeClass dtype, const Shape& shape,
+                                      const Usable& usable, Chosen& chosen) {
   for (const DTypeClass candidate : stand_ins(dtype)) {
     std::optional<Shape> nearest;
     for (const StepRoute& route : step.routes) {
@@ -210,7 +216,8 @@ const Timing* charge_for_mixing(const Timing& timing, double us, std::deque<Timi
   return &charged.back();
 }
 
-Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable, bool exact) {
+Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable,
+                       bool exact) {
   Chosen chosen;
   std::optional<Shape> nearest;
   for (const DTypeClass candidate : stand_ins(dtype)) {
@@ -220,15 +227,18 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
   if (!nearest) return chosen;
   chosen.shape = *nearest;
   std::vector<SizeBucket> buckets;
-  std::deque<Timing> charged;   // a deque: pointers stay valid
+  std::deque<Timing> charged;  // a deque: pointers stay valid
   for (const Cell& cell : table.cells()) {
     const Key& key = cell.key;
     if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != *nearest) continue;
     SizeBucket bucket{key.bytes, {}};
     for (const Timing& timing : cell.routes) {
-      if (usable(timing.route)) bucket.routes.push_back(charge_for_mixing(timing, table.mixing_us(memory, *nearest, timing.route.backend), charged));
+      if (usable(timing.route))
+        bucket.routes.push_back(
+            charge_for_mixing(timing, table.mixing_us(memory, *nearest, timing.route.backend), charged));
     }
-    std::stable_sort(bucket.routes.begin(), bucket.routes.end(), [](const Timing* a, const Timing* b) { return a->median_us < b->median_us; });
+    std::stable_sort(bucket.routes.begin(), bucket.routes.end(),
+                     [](const Timing* a, const Timing* b) { return a->median_us < b->median_us; });
     drop_uncertain_splits(bucket);
     chosen.cells.push_back(&cell);
     if (!bucket.routes.empty()) buckets.push_back(std::move(bucket));
@@ -248,17 +258,20 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
 }  // namespace
 
 const SizeRange* Chosen::at(std::int64_t bytes) const noexcept {
-  const auto found = std::find_if(ranges.begin(), ranges.end(), [bytes](const SizeRange& range) { return bytes >= range.from && bytes <= range.to; });
+  const auto found = std::find_if(ranges.begin(), ranges.end(),
+                                  [bytes](const SizeRange& range) { return bytes >= range.from && bytes <= range.to; });
   return found == ranges.end() ? nullptr : &*found;
 }
 
 Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& possible,
               const compress::Permission& permission, bool exact) {
   const Usable usable = [&](const Choice& route) {
-    return (!compress::is_compressed(route.algorithm) || compress::allows(permission, route.algorithm)) && possible(route);
+    return (!compress::is_compressed(route.algorithm) || compress::allows(permission, route.algorithm)) &&
+           possible(route);
   };
   op = routed_as(op);
-  if (!table.step || table.step->memory != memory) return choose_by_cells(table, op, memory, dtype, shape, usable, exact);
+  if (!table.step || table.step->memory != memory)
+    return choose_by_cells(table, op, memory, dtype, shape, usable, exact);
   const TunedStep& step = *table.step;
   const std::set<std::string> backends = step.backends();
   // Another library for an operation outside the step would have to be opened, and polled beside those of the step.

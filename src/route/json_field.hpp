@@ -66,7 +66,8 @@ struct JsonField {
   }
   double real(double from, double to) const {
     const double number = value.is_number() ? value.get<double>() : NAN;
-    if (!(number >= from && number <= to)) refuse(fmt::format("{} is not a number between {} and {}", shown(), from, to));
+    if (!(number >= from && number <= to))
+      refuse(fmt::format("{} is not a number between {} and {}", shown(), from, to));
     return number;
   }
 };

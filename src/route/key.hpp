@@ -1,5 +1,5 @@
-// What a measured time belongs to: operation, memory, class of element types, shape of the comm and size. Used by route tables and by
-// the steps they were tuned for.
+// What a measured time belongs to: operation, memory, class of element types, shape of the comm and size. Used by route
+// tables and by the steps they were tuned for.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,10 @@ MEDLEY_API std::string_view name(DTypeClass dtype) noexcept;
 constexpr DTypeClass class_of(Op op, DType dtype) noexcept {
   if (!reduces(op)) return DTypeClass::any;
   switch (dtype) {
-    case DType::f64: case DType::f32: return DTypeClass::floating;
-    case DType::f16: case DType::bf16: return DTypeClass::half;
+    case DType::f64:
+    case DType::f32: return DTypeClass::floating;
+    case DType::f16:
+    case DType::bf16: return DTypeClass::half;
     default: return DTypeClass::integer;
   }
 }
@@ -31,7 +33,7 @@ constexpr DTypeClass class_of(Op op, DType dtype) noexcept {
 /// How the ranks of a comm are placed. Two ranks of one host are 1 x 2, two ranks on two hosts 2 x 1.
 struct Shape {
   int hosts = 1;
-  int ranks_per_host = 1;   ///< of the fullest host
+  int ranks_per_host = 1;  ///< of the fullest host
   auto operator<=>(const Shape&) const = default;
 };
 MEDLEY_API std::string text(const Shape& shape);
@@ -49,11 +51,11 @@ Shape shape_of(const std::vector<Host>& host_of_each) {
 constexpr Op routed_as(Op op) noexcept { return op == Op::recv ? Op::send : op; }
 
 struct Key {
-  Op op{};                               ///< send covers recv too
+  Op op{};  ///< send covers recv too
   Memory memory = Memory::host;
   DTypeClass dtype = DTypeClass::any;
   Shape shape{};
-  std::int64_t bytes = 0;                ///< of the whole tensor
+  std::int64_t bytes = 0;  ///< of the whole tensor
   auto operator<=>(const Key&) const = default;
 };
 

@@ -49,22 +49,25 @@ std::string named(const std::string& text) { return text.empty() ? "none" : text
 Machine this_machine() {
   Machine machine;
   machine.cpu = value_in("/proc/cpuinfo", "model name");
-  if (machine.cpu.empty()) machine.cpu = value_in("/proc/cpuinfo", "CPU part");   // aarch64 gives numbers only
-  machine.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));   // not the affinity mask, which launchers change
-  machine.gpu = counted("/proc/driver/nvidia/gpus", [](const fs::path& gpu) { return value_in(gpu / "information", "Model"); });
+  if (machine.cpu.empty()) machine.cpu = value_in("/proc/cpuinfo", "CPU part");  // aarch64 gives numbers only
+  machine.cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // not the affinity mask, which launchers change
+  machine.gpu =
+      counted("/proc/driver/nvidia/gpus", [](const fs::path& gpu) { return value_in(gpu / "information", "Model"); });
   machine.fabric = counted("/sys/class/infiniband", [](const fs::path& device) {
     const std::string name = device.filename();
-    return name.substr(0, name.find('_'));   // mlx5_0, mlx5_1: one kind
+    return name.substr(0, name.find('_'));  // mlx5_0, mlx5_1: one kind
   });
   return machine;
 }
 
 std::string misfit(const Machine& theirs, const Machine& here) {
-  if (theirs.cpu != here.cpu) return fmt::format("it was measured on {}, this is {}", named(theirs.cpu), named(here.cpu));
+  if (theirs.cpu != here.cpu)
+    return fmt::format("it was measured on {}, this is {}", named(theirs.cpu), named(here.cpu));
   if (theirs.cores != here.cores) {
     return fmt::format("it was measured with {} cores on a host, here are {}", theirs.cores, here.cores);
   }
-  if (theirs.gpu != here.gpu) return fmt::format("its hosts have as GPUs {}, this one {}", named(theirs.gpu), named(here.gpu));
+  if (theirs.gpu != here.gpu)
+    return fmt::format("its hosts have as GPUs {}, this one {}", named(theirs.gpu), named(here.gpu));
   if (theirs.fabric != here.fabric) {
     return fmt::format("its hosts have as network adapters {}, this one {}", named(theirs.fabric), named(here.fabric));
   }

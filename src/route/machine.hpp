@@ -1,5 +1,6 @@
-// The kind of machine that a route table was measured on: hardware and library versions, never host names, so that a table
-// stays valid on the next allocation of the same cluster. Written by the tuner, compared when a context loads a table.
+// The kind of machine that a route table was measured on: hardware and library versions, never host names, so that a
+// table stays valid on the next allocation of the same cluster. Written by the tuner, compared when a context loads a
+// table.
 #pragma once
 
 #include <map>
@@ -10,11 +11,11 @@
 namespace medley::route {
 
 struct Machine {
-  std::string cpu;                               ///< model, as the kernel names it
-  int cores = 0;                                 ///< of one host
-  std::string gpu{};                             ///< such as "8 x NVIDIA H100"; empty: none
-  std::string fabric{};                          ///< such as "2 x mlx5"; empty: sockets only
-  std::map<std::string, std::string> libraries{};   ///< version by backend
+  std::string cpu;                                 ///< model, as the kernel names it
+  int cores = 0;                                   ///< of one host
+  std::string gpu{};                               ///< such as "8 x NVIDIA H100"; empty: none
+  std::string fabric{};                            ///< such as "2 x mlx5"; empty: sockets only
+  std::map<std::string, std::string> libraries{};  ///< version by backend
 
   bool operator==(const Machine&) const = default;
 };
@@ -22,7 +23,8 @@ struct Machine {
 /// The hardware of this host; the caller adds the libraries.
 MEDLEY_API Machine this_machine();
 
-/// Why a table from `theirs` does not fit `here`, as part of a sentence; empty if it does. Compares libraries that both have.
+/// Why a table from `theirs` does not fit `here`, as part of a sentence; empty if it does. Compares libraries that both
+/// have.
 MEDLEY_API std::string misfit(const Machine& theirs, const Machine& here);
 
 }  // namespace medley::route

@@ -8,7 +8,7 @@
 namespace medley::route {
 namespace {
 
-constexpr int most_channels = 1024;   // far beyond NCCL's limit, which differs between versions
+constexpr int most_channels = 1024;  // far beyond NCCL's limit, which differs between versions
 
 template <class Names>
 int index_of(const Names& names, std::string_view name) {

@@ -13,7 +13,7 @@ using std::uint8_t;
 
 constexpr int64_t second = 1'000'000'000;
 constexpr size_t slots_in_a_window = 8;
-constexpr uint32_t timed_of_a_slot = 4;      // of the route in use, and as many of a candidate
+constexpr uint32_t timed_of_a_slot = 4;  // of the route in use, and as many of a candidate
 static_assert(slots_in_a_window * 2 * timed_of_a_slot == OnlineDecider::most_timed);
 
 // One percent of the elapsed time may be spent; what a quiet minute saves up is kept.
@@ -24,8 +24,8 @@ constexpr int64_t first_pause = second, longest_pause = 8 * second;
 constexpr int64_t first_ban = 10 * second;
 constexpr size_t verified_windows = 5, most_paces = 512;
 constexpr int64_t verified_time = second;
-constexpr int most_rounds = 2;               // of trials after a drift: noise may hide a faster route once
-constexpr int steady_windows = 4;            // until the job's own times replace those of the table
+constexpr int most_rounds = 2;     // of trials after a drift: noise may hide a faster route once
+constexpr int steady_windows = 4;  // until the job's own times replace those of the table
 
 /// Clearly faster: by a tenth. The same distance back keeps two routes from alternating.
 bool clearly_faster(int64_t time, int64_t than) { return time * 10 < than * 9; }
@@ -50,7 +50,8 @@ int64_t median(std::vector<int64_t> values) {
 
 }  // namespace
 
-OnlineDecider::OnlineDecider(std::vector<OnlineSlot> slots, Mode mode) : slots_(std::move(slots)), states_(slots_.size()), mode_(mode) {
+OnlineDecider::OnlineDecider(std::vector<OnlineSlot> slots, Mode mode)
+    : slots_(std::move(slots)), states_(slots_.size()), mode_(mode) {
   for (size_t s = 0; s < slots_.size(); ++s) {
     const OnlineSlot& slot = slots_[s];
     SlotState& state = states_[s];
@@ -77,9 +78,10 @@ WindowPlan OnlineDecider::plan(const std::vector<uint32_t>& counts) {
   }
   const auto weight = [&](uint32_t s) { return counts[s] * states_[s].latest_ns; };
   std::stable_sort(active.begin(), active.end(), [&](uint32_t a, uint32_t b) { return weight(a) > weight(b); });
-  const size_t groups = (active.size() + slots_in_a_window - 1) / slots_in_a_window;   // they take turns
+  const size_t groups = (active.size() + slots_in_a_window - 1) / slots_in_a_window;  // they take turns
   const size_t begin = groups ? windows_ % groups * slots_in_a_window : 0;
-  for (size_t i = begin; i < std::min(begin + slots_in_a_window, active.size()); ++i) time_slot(active[i], counts[active[i]], plan);
+  for (size_t i = begin; i < std::min(begin + slots_in_a_window, active.size()); ++i)
+    time_slot(active[i], counts[active[i]], plan);
   ++windows_;
   return plan;
 }
@@ -88,15 +90,17 @@ WindowPlan OnlineDecider::plan(const std::vector<uint32_t>& counts) {
 int64_t OnlineDecider::extra_ns(const SlotState& state, const OnlineSlot& slot) const {
   const uint8_t candidate = state.trial.candidate;
   const int64_t least = state.latest_ns / 10;
-  if (const int64_t permille = state.ratio_permille[candidate]) return std::max(least, (permille - 1000) * state.latest_ns / 1000);
+  if (const int64_t permille = state.ratio_permille[candidate])
+    return std::max(least, (permille - 1000) * state.latest_ns / 1000);
   // What made one route slow may not concern another: the first operation of a trial shows it.
   if (state.trial.cause == TrialCause::drift) return std::max(least, slot.expected_ns[candidate] - state.latest_ns);
-  const int64_t own_us = std::max<int64_t>(1, slot.expected_ns[state.current] / 1000), its_us = slot.expected_ns[candidate] / 1000;
+  const int64_t own_us = std::max<int64_t>(1, slot.expected_ns[state.current] / 1000),
+                its_us = slot.expected_ns[candidate] / 1000;
   return std::max(least, (its_us - own_us) * state.latest_ns / own_us);
 }
 
-/// Spreads timed operations over the window. An operation of a trial is next to one of the route in use, before or after it in turn: a
-/// program's operations have patterns, such as a slow first one after computing.
+/// Spreads timed operations over the window. An operation of a trial is next to one of the route in use, before or
+/// after it in turn: a program's operations have patterns, such as a slow first one after computing.
 void OnlineDecider::time_slot(uint32_t s, uint32_t count, WindowPlan& plan) {
   SlotState& state = states_[s];
   Trial& trial = state.trial;
@@ -104,12 +108,14 @@ void OnlineDecider::time_slot(uint32_t s, uint32_t count, WindowPlan& plan) {
   uint32_t tried = 0;
   int64_t extra = 0;
   if (trial.number) {
-    // Two at a time until one was faster; the first of all warms up. So a far slower route is tried three or four times.
+    // Two at a time until one was faster; the first of all warms up. So a far slower route is tried three or four
+    // times.
     const bool probing = trial.faster == 0;
     const uint32_t at_once = state.latest_ns >= long_operation ? 1 : 2;
     tried = probing ? (trial.in_flight > 0 ? 0 : std::min(at_once, places)) : places;
     extra = extra_ns(state, slots_[s]);
-    tried = static_cast<uint32_t>(std::min<int64_t>(tried, std::max<int64_t>(0, budget_ns_) / std::max<int64_t>(1, extra)));
+    tried =
+        static_cast<uint32_t>(std::min<int64_t>(tried, std::max<int64_t>(0, budget_ns_) / std::max<int64_t>(1, extra)));
   }
   const auto time = [&](uint32_t occurrence, bool trying) {
     if (!trying) return plan.timed.push_back({s, occurrence, state.current, 0, 0});
@@ -145,7 +151,8 @@ std::vector<TrialOutcome> OnlineDecider::take(const WindowPlan& planned, const W
     while (end < planned.timed.size() && planned.timed[end].slot == planned.timed[first].slot) ++end;
     settle_slot(planned.timed[first].slot, planned, result, first, end, decided);
   }
-  const bool any = std::any_of(decided.begin(), decided.end(), [](const TrialOutcome& one) { return one.result == TrialOutcome::Result::switched; });
+  const bool any = std::any_of(decided.begin(), decided.end(),
+                               [](const TrialOutcome& one) { return one.result == TrialOutcome::Result::switched; });
   if (any) {
     ++switches_;
     int64_t begun = now_ns_;
@@ -160,8 +167,8 @@ std::vector<TrialOutcome> OnlineDecider::take(const WindowPlan& planned, const W
   return decided;
 }
 
-void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const WindowResult& result, size_t first, size_t end,
-                                std::vector<TrialOutcome>& decided) {
+void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const WindowResult& result, size_t first,
+                                size_t end, std::vector<TrialOutcome>& decided) {
   SlotState& state = states_[s];
   const bool same_route = planned.current[s] == state.current;
   std::vector<int64_t> own;
@@ -177,7 +184,7 @@ void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const Win
     if (timed.trial == 0) continue;
     const int64_t time = result.times_ns[i];
     const bool known = time >= 0 && base > 0;
-    if (known) budget_ns_ += timed.reserved_ns - std::max<int64_t>(0, time - base);   // what it really cost
+    if (known) budget_ns_ += timed.reserved_ns - std::max<int64_t>(0, time - base);  // what it really cost
     if (timed.trial != trial.number) continue;
     --trial.in_flight;
     if (!known || !same_route) continue;
@@ -186,23 +193,25 @@ void OnlineDecider::settle_slot(uint32_t s, const WindowPlan& planned, const Win
       if (base < long_operation) continue;
     }
     ++(clearly_faster(time, base) ? trial.faster : trial.slower);
-    if (time >= 2 * base && base >= long_operation) ++trial.slower;   // one is enough
+    if (time >= 2 * base && base >= long_operation) ++trial.slower;  // one is enough
     trial.times.push_back(time);
     state.ratio_permille[timed.candidate] = std::max<int64_t>(1, time * 1000 / base);
   }
   if (trial.number) judge_trial(s, decided);
   // A drift does not wait for the end of trials that other conditions gave rise to.
-  const bool about_drift = trial.number && (trial.cause == TrialCause::drift || trial.cause == TrialCause::unlike_table);
+  const bool about_drift =
+      trial.number && (trial.cause == TrialCause::drift || trial.cause == TrialCause::unlike_table);
   if (fresh && !about_drift && planned.current[s] == state.current) look_for_cause(s);
 }
 
 void OnlineDecider::look_for_cause(uint32_t s) {
   SlotState& state = states_[s];
-  if (state.usual_ns == 0) {   // first seen after a switch
+  if (state.usual_ns == 0) {  // first seen after a switch
     state.usual_ns = state.latest_ns;
     return;
   }
-  const bool drifted = state.usual_by_table ? beyond(state.latest_ns, state.usual_ns, 2, 1) : beyond(state.latest_ns, state.usual_ns, 3, 2);
+  const bool drifted = state.usual_by_table ? beyond(state.latest_ns, state.usual_ns, 2, 1)
+                                            : beyond(state.latest_ns, state.usual_ns, 3, 2);
   state.drifting = drifted ? state.drifting + 1 : 0;
   state.steady = drifted ? 0 : state.steady + 1;
   if (state.usual_by_table && state.steady >= steady_windows) {
@@ -211,8 +220,9 @@ void OnlineDecider::look_for_cause(uint32_t s) {
   }
   if (now_ns_ < state.no_trial_before) return;
   if (state.drifting >= 2) {
-    std::fill(state.ratio_permille.begin(), state.ratio_permille.end(), 0);   // of other conditions
-    std::vector<uint8_t> all(slots_[s].expected_ns.size());   // in the order of the candidates: those of other libraries first
+    std::fill(state.ratio_permille.begin(), state.ratio_permille.end(), 0);  // of other conditions
+    // In the order of the candidates: those of other libraries first
+    std::vector<uint8_t> all(slots_[s].expected_ns.size());
     std::iota(all.begin(), all.end(), uint8_t{0});
     begin_trials(s, state.usual_by_table ? TrialCause::unlike_table : TrialCause::drift, std::move(all));
   } else if (state.current != 0 && state.trial.number == 0 && now_ns_ >= state.recheck_at) {
@@ -222,7 +232,9 @@ void OnlineDecider::look_for_cause(uint32_t s) {
 
 void OnlineDecider::begin_trials(uint32_t s, TrialCause cause, std::vector<uint8_t> candidates) {
   SlotState& state = states_[s];
-  std::erase_if(candidates, [&](uint8_t candidate) { return candidate == state.current || now_ns_ < state.banned_until[candidate]; });
+  std::erase_if(candidates, [&](uint8_t candidate) {
+    return candidate == state.current || now_ns_ < state.banned_until[candidate];
+  });
   state.trial.cause = cause;
   state.trial.before_ns = state.usual_ns;
   state.trial.seen_ns = state.latest_ns;
@@ -238,7 +250,7 @@ void OnlineDecider::next_trial(uint32_t s) {
   while (!next.empty()) {
     trial.candidate = next.front();
     next.erase(next.begin());
-    if (2 * extra_ns(states_[s], slots_[s]) > most_budget) continue;   // the budget would never allow it
+    if (2 * extra_ns(states_[s], slots_[s]) > most_budget) continue;  // the budget would never allow it
     trial.number = ++trials_;
     trial.next = std::move(next);
     return;
@@ -248,15 +260,25 @@ void OnlineDecider::next_trial(uint32_t s) {
 TrialOutcome OnlineDecider::outcome(uint32_t s, TrialOutcome::Result result) const {
   const SlotState& state = states_[s];
   const Trial& trial = state.trial;
-  return {result, trial.cause, s, state.current, trial.candidate, trial.before_ns, trial.seen_ns, state.latest_ns, median(trial.times),
-          trial.faster, static_cast<int>(trial.times.size()), trial.begun};
+  return {result,
+          trial.cause,
+          s,
+          state.current,
+          trial.candidate,
+          trial.before_ns,
+          trial.seen_ns,
+          state.latest_ns,
+          median(trial.times),
+          trial.faster,
+          static_cast<int>(trial.times.size()),
+          trial.begun};
 }
 
 void OnlineDecider::judge_trial(uint32_t s, std::vector<TrialOutcome>& decided) {
   SlotState& state = states_[s];
   Trial& trial = state.trial;
   if (surely_faster(trial.faster, trial.slower)) {
-    if (!verification_.switched.empty()) return;   // one change at a time, to see what it does
+    if (!verification_.switched.empty()) return;  // one change at a time, to see what it does
     decided.push_back(outcome(s, TrialOutcome::Result::switched));
     switch_to(s, trial.candidate);
     return;
@@ -273,7 +295,7 @@ void OnlineDecider::judge_trial(uint32_t s, std::vector<TrialOutcome>& decided) 
     } else {
       state.no_trial_before = now_ns_ + state.pause_ns;
       state.pause_ns = std::min(longest_pause, 2 * state.pause_ns);
-      if (trial.cause == TrialCause::unsure || ++state.rounds >= most_rounds) {   // this is how long it takes now
+      if (trial.cause == TrialCause::unsure || ++state.rounds >= most_rounds) {  // this is how long it takes now
         state.usual_ns = state.latest_ns;
         state.usual_by_table = false;
         state.rounds = 0;
@@ -286,7 +308,8 @@ void OnlineDecider::judge_trial(uint32_t s, std::vector<TrialOutcome>& decided) 
 void OnlineDecider::switch_to(uint32_t s, uint8_t candidate) {
   SlotState& state = states_[s];
   state.current = candidate;
-  state.latest_ns = std::max<int64_t>(1, state.trial.times.empty() ? slots_[s].expected_ns[candidate] : median(state.trial.times));
+  state.latest_ns =
+      std::max<int64_t>(1, state.trial.times.empty() ? slots_[s].expected_ns[candidate] : median(state.trial.times));
   state.trial = {};
   state.usual_ns = 0;
   state.usual_by_table = false;
@@ -306,14 +329,15 @@ int64_t OnlineDecider::pace_since(int64_t begin) const {
   return since.size() < verified_windows ? 0 : median(std::move(since));
 }
 
-/// An operation that is faster by itself may slow the job down: it may disturb others that overlap it. So the time of whole windows
-/// decides in the end.
+/// An operation that is faster by itself may slow the job down: it may disturb others that overlap it. So the time of
+/// whole windows decides in the end.
 void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result, std::vector<TrialOutcome>& decided) {
-  if (planned.switches != switches_ || result.expected_ns <= 0) return;   // of the routes before
+  if (planned.switches != switches_ || result.expected_ns <= 0) return;  // of the routes before
   paces_.push_back({now_ns_, result.elapsed_ns / std::max<int64_t>(1, result.expected_ns / 1000)});
   if (paces_.size() > most_paces) paces_.pop_front();
   Verification& under_way = verification_;
-  if (under_way.switched.empty() || paces_.size() < verified_windows || now_ns_ < under_way.begun + verified_time) return;
+  if (under_way.switched.empty() || paces_.size() < verified_windows || now_ns_ < under_way.begun + verified_time)
+    return;
   const int64_t after = pace_since(under_way.begun), before = under_way.pace_before;
   const std::vector<TrialOutcome> switched = std::move(under_way.switched);
   under_way = {};
@@ -321,7 +345,8 @@ void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result
   for (const TrialOutcome& one : switched) {
     SlotState& state = states_[one.slot];
     if (state.current != one.to) continue;
-    decided.push_back({TrialOutcome::Result::reverted, one.cause, one.slot, one.to, one.from, one.before_ns, one.seen_ns, before, after, 0, 0, 0});
+    decided.push_back({TrialOutcome::Result::reverted, one.cause, one.slot, one.to, one.from, one.before_ns,
+                       one.seen_ns, before, after, 0, 0, 0});
     state.trial = {};
     switch_to(one.slot, one.from);
     state.banned_until[one.to] = now_ns_ + first_ban;
@@ -331,7 +356,7 @@ void OnlineDecider::verify(const WindowPlan& planned, const WindowResult& result
 }
 
 void OnlineDecider::shuffle(const WindowResult& result) {
-  std::uint64_t hash = 14695981039346656037ull;   // FNV-1a over what the ranks agreed on
+  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a over what the ranks agreed on
   const auto add = [&hash](int64_t value) { hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ull; };
   add(result.elapsed_ns);
   for (const int64_t time : result.times_ns) add(time);

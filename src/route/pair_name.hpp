@@ -1,5 +1,5 @@
-// Names of backends made of two. shm+mpi, a pair: the first inside each host, the second between hosts. shm|ucx, a split: a tensor's first
-// part over the first, the rest over the second, at the same time.
+// Names of backends made of two. shm+mpi, a pair: the first inside each host, the second between hosts. shm|ucx, a
+// split: a tensor's first part over the first, the rest over the second, at the same time.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ constexpr std::string_view between_of(std::string_view backend) {
   return is_pair(backend) ? backend.substr(backend.find('+') + 1) : backend;
 }
 
-/// The backend that carries the operations of such a comm when `backend` is requested: a pair such as shm+mpi is its first half within
-/// a host, and its second where no two ranks share one.
+/// The backend that carries the operations of such a comm when `backend` is requested: a pair such as shm+mpi is its
+/// first half within a host, and its second where no two ranks share one.
 constexpr std::string_view backend_on(const Shape& shape, std::string_view backend) {
   if (shape.hosts > 1 && shape.ranks_per_host > 1) return backend;
   return shape.hosts == 1 ? inside_of(backend) : between_of(backend);

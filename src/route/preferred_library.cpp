@@ -16,8 +16,9 @@ using Losses = std::map<std::string, double, std::less<>>;
 Losses losses_in(const Cell& cell, const Usable& usable) {
   Losses losses;
   double best = 0;
-  for (const Timing& timing : cell.routes) {   // fastest first: the first of a library is its best
-    if (!usable({timing.route.backend, "native"})) continue;   // whether the comm has the backend; algorithms belong to other operations
+  for (const Timing& timing : cell.routes) {  // fastest first: the first of a library is its best
+    // Whether the comm has the backend; algorithms belong to other operations
+    if (!usable({timing.route.backend, "native"})) continue;
     if (best == 0) best = timing.median_us;
     losses.emplace(between_of(timing.route.backend), std::log(timing.median_us / best));
   }

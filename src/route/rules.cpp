@@ -27,8 +27,10 @@ std::string_view take(std::string_view& text, char mark, bool& found) {
 }
 
 [[noreturn]] void refuse(std::string_view rule, const std::string& why) {
-  throw Error(ErrorKind::invalid, fmt::format("rule \"{}\": {}; write OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], such as "
-                                              "all_reduce:0-4K=shm, or BACKEND+CODEC, such as all_reduce:1M-=mpi+int8", rule, why));
+  throw Error(ErrorKind::invalid,
+              fmt::format("rule \"{}\": {}; write OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], such as "
+                          "all_reduce:0-4K=shm, or BACKEND+CODEC, such as all_reduce:1M-=mpi+int8",
+                          rule, why));
 }
 
 std::int64_t size_in(std::string_view rule, std::string_view text, std::int64_t otherwise) {
@@ -38,7 +40,8 @@ std::int64_t size_in(std::string_view rule, std::string_view text, std::int64_t 
   return *bytes;
 }
 
-/// Splits BACKEND+CODEC, or auto+CODECS. The codec becomes the algorithm, in its canonical spelling, with the plus sign in front.
+/// Splits BACKEND+CODEC, or auto+CODECS. The codec becomes the algorithm, in its canonical spelling, with the plus sign
+/// in front.
 void take_codec(std::string_view rule, Choice& choice) {
   constexpr std::string_view automatic = "auto+";
   const bool permits = choice.backend.starts_with(automatic);
@@ -48,7 +51,8 @@ void take_codec(std::string_view rule, Choice& choice) {
   const std::string codec = choice.backend.substr(at + 1);
   choice.backend.resize(at);
   try {
-    choice.algorithm = compress::mark + (permits ? compress::Permission::parse(codec).text() : compress::parse_spec(codec).text());
+    choice.algorithm =
+        compress::mark + (permits ? compress::Permission::parse(codec).text() : compress::parse_spec(codec).text());
   } catch (const Error& error) {
     refuse(rule, error.what());
   }
@@ -113,7 +117,8 @@ Rules Rules::parse(std::string_view text) {
 
 const Choice* Rules::choose(Op op, std::int64_t bytes, Memory memory, bool exact) const noexcept {
   for (const Rule& rule : rules_) {
-    if (rule.choice.backend != "auto" && rule.fits(op, memory, exact) && bytes >= rule.from && bytes <= rule.to) return &rule.choice;
+    if (rule.choice.backend != "auto" && rule.fits(op, memory, exact) && bytes >= rule.from && bytes <= rule.to)
+      return &rule.choice;
   }
   return nullptr;
 }

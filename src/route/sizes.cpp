@@ -12,10 +12,14 @@ std::optional<std::int64_t> read_size(std::string_view text) noexcept {
   int shift = 0;
   if (rest != end) {
     switch (*rest) {
-      case 'K': case 'k': shift = 10; break;
-      case 'M': case 'm': shift = 20; break;
-      case 'G': case 'g': shift = 30; break;
-      case 'B': case 'b': break;
+      case 'K':
+      case 'k': shift = 10; break;
+      case 'M':
+      case 'm': shift = 20; break;
+      case 'G':
+      case 'g': shift = 30; break;
+      case 'B':
+      case 'b': break;
       default: return std::nullopt;
     }
   }

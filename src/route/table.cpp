@@ -36,7 +36,8 @@ const Timing* Cell::find(const Choice& route) const noexcept {
 }
 
 const Cell* Table::find(const Key& key) const noexcept {
-  const auto at = std::lower_bound(cells_.begin(), cells_.end(), key, [](const Cell& c, const Key& k) { return c.key < k; });
+  const auto at =
+      std::lower_bound(cells_.begin(), cells_.end(), key, [](const Cell& c, const Key& k) { return c.key < k; });
   return at != cells_.end() && at->key == key ? &*at : nullptr;
 }
 
@@ -47,7 +48,8 @@ void Table::sort() {
 
 void Table::put(Cell cell) {
   sort_routes(cell);
-  const auto at = std::lower_bound(cells_.begin(), cells_.end(), cell.key, [](const Cell& c, const Key& k) { return c.key < k; });
+  const auto at =
+      std::lower_bound(cells_.begin(), cells_.end(), cell.key, [](const Cell& c, const Key& k) { return c.key < k; });
   if (at != cells_.end() && at->key == cell.key) {
     *at = std::move(cell);
   } else {
@@ -56,7 +58,7 @@ void Table::put(Cell cell) {
 }
 
 std::string hash_of(std::string_view text) {
-  std::uint64_t value = 0xcbf29ce484222325u;   // FNV-1a
+  std::uint64_t value = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return fmt::format("{:016x}", value);
 }
@@ -81,8 +83,11 @@ std::int64_t FusionRow::limit() const noexcept {
 }
 
 void Table::put(FusionRow row) {
-  std::sort(row.sizes.begin(), row.sizes.end(), [](const FusionTiming& a, const FusionTiming& b) { return a.bytes < b.bytes; });
-  const auto key = [](const FusionRow& one) { return std::tuple(one.memory, one.shape, std::string_view(one.backend)); };
+  std::sort(row.sizes.begin(), row.sizes.end(),
+            [](const FusionTiming& a, const FusionTiming& b) { return a.bytes < b.bytes; });
+  const auto key = [](const FusionRow& one) {
+    return std::tuple(one.memory, one.shape, std::string_view(one.backend));
+  };
   const auto at = std::lower_bound(fusion_.begin(), fusion_.end(), row,
                                    [&](const FusionRow& a, const FusionRow& b) { return key(a) < key(b); });
   if (at != fusion_.end() && key(*at) == key(row)) {
@@ -92,7 +97,8 @@ void Table::put(FusionRow row) {
   }
 }
 
-std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shape, std::string_view backend) const noexcept {
+std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shape,
+                                                std::string_view backend) const noexcept {
   for (const FusionRow& row : fusion_) {
     if (row.memory == memory && row.shape == shape && row.backend == backend) return row.limit();
   }
@@ -101,7 +107,8 @@ std::optional<std::int64_t> Table::fusion_limit(Memory memory, const Shape& shap
 
 void Table::put(MixingCost cost) {
   const auto key = [](const MixingCost& one) { return std::tie(one.memory, one.shape, one.library); };
-  const auto at = std::lower_bound(mixing_.begin(), mixing_.end(), cost, [&](const MixingCost& a, const MixingCost& b) { return key(a) < key(b); });
+  const auto at = std::lower_bound(mixing_.begin(), mixing_.end(), cost,
+                                   [&](const MixingCost& a, const MixingCost& b) { return key(a) < key(b); });
   if (at != mixing_.end() && key(*at) == key(cost)) {
     *at = std::move(cost);
   } else {

@@ -18,20 +18,20 @@
 
 namespace medley::route {
 
-inline constexpr int table_version = 2;   ///< of the files; docs/formats.md has their history
+inline constexpr int table_version = 2;  ///< of the files; docs/formats.md has their history
 
 /// One route's time in one cell.
 struct Timing {
-  Choice route;                          ///< the algorithm is always named; "native": the library's own
+  Choice route;  ///< the algorithm is always named; "native": the library's own
   double median_us = 0;
-  double low_us = 0, high_us = 0;        ///< 95 % interval of the median
+  double low_us = 0, high_us = 0;  ///< 95 % interval of the median
   std::int64_t samples = 0;
 };
 
 struct MEDLEY_API Cell {
   Key key;
-  std::vector<Timing> routes;            ///< fastest first, never empty
-  double confidence = 0;                 ///< that the first is the fastest: 0.5 (no evidence) to 1
+  std::vector<Timing> routes;  ///< fastest first, never empty
+  double confidence = 0;       ///< that the first is the fastest: 0.5 (no evidence) to 1
   const Timing* find(const Choice& route) const noexcept;
 };
 
@@ -45,8 +45,8 @@ struct FusionTiming {
 struct MEDLEY_API FusionRow {
   Memory memory = Memory::host;
   Shape shape{};
-  std::string backend{};                 ///< of calls that name it; empty: over the table's own routes
-  std::vector<FusionTiming> sizes{};     ///< ascending, never empty
+  std::string backend{};              ///< of calls that name it; empty: over the table's own routes
+  std::vector<FusionTiming> sizes{};  ///< ascending, never empty
   /// The largest size up to which tensors were faster fused at every size; 0: they never were.
   std::int64_t limit() const noexcept;
 };
@@ -62,7 +62,7 @@ struct MixingCost {
 class MEDLEY_API Table {
  public:
   Machine machine;
-  std::optional<TunedStep> step;   ///< the step that it was tuned for, whose routes come before those of the cells
+  std::optional<TunedStep> step;  ///< the step that it was tuned for, whose routes come before those of the cells
 
   /// Throws Error(invalid) that names the wrong field; `name` is how messages call the table.
   static Table parse(std::string_view text, const std::string& name);
@@ -85,7 +85,8 @@ class MEDLEY_API Table {
   /// Adds the row or replaces the one for its memory, shape and backend; sorts its sizes.
   void put(FusionRow row);
   /// Bytes of the largest tensors to fuse on a comm of this shape, where that was measured.
-  std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape, std::string_view backend = {}) const noexcept;
+  std::optional<std::int64_t> fusion_limit(Memory memory, const Shape& shape,
+                                           std::string_view backend = {}) const noexcept;
 
   /// Sorted by memory, shape and library.
   const std::vector<MixingCost>& mixing() const noexcept { return mixing_; }

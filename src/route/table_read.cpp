@@ -16,7 +16,8 @@
 namespace medley::route {
 namespace {
 
-// A table of every operation, size and shape of a large cluster has some ten thousand cells; these limits are far above.
+// A table of every operation, size and shape of a large cluster has some ten thousand cells; these limits are far
+// above.
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 constexpr core::FileFormat file_format{"route table", 1, table_version, "measure again with medley tune"};
@@ -90,7 +91,9 @@ FusionRow read_fusion(const JsonField& field) {
 }
 
 MixingCost read_mixing(const JsonField& field) {
-  return {.memory = read_memory(field.at("memory")), .shape = read_shape(field), .library = field.at("library").named(),
+  return {.memory = read_memory(field.at("memory")),
+          .shape = read_shape(field),
+          .library = field.at("library").named(),
           .us = field.at("us").real(0, longest_us)};
 }
 
@@ -98,17 +101,20 @@ MixingCost read_mixing(const JsonField& field) {
 
 Op read_op(const JsonField& op) {
   const auto found = parse_op(op.words());
-  if (!found || name(*found) != op.words() || *found == Op::recv) op.refuse(fmt::format("{} is not an operation", op.shown()));
+  if (!found || name(*found) != op.words() || *found == Op::recv)
+    op.refuse(fmt::format("{} is not an operation", op.shown()));
   return *found;
 }
 
 Memory read_memory(const JsonField& memory) {
-  if (memory.words() != "host" && memory.words() != "cuda") memory.refuse(fmt::format("{} is neither host nor cuda", memory.shown()));
+  if (memory.words() != "host" && memory.words() != "cuda")
+    memory.refuse(fmt::format("{} is neither host nor cuda", memory.shown()));
   return memory.words() == "cuda" ? Memory::cuda : Memory::host;
 }
 
 Shape read_shape(const JsonField& field) {
-  return {static_cast<int>(field.at("hosts").whole(1, 1 << 24)), static_cast<int>(field.at("ranks_per_host").whole(1, 1 << 16))};
+  return {static_cast<int>(field.at("hosts").whole(1, 1 << 24)),
+          static_cast<int>(field.at("ranks_per_host").whole(1, 1 << 16))};
 }
 
 DTypeClass read_dtype(const JsonField& field, Op op) {
@@ -120,7 +126,8 @@ DTypeClass read_dtype(const JsonField& field, Op op) {
     if (dtype.words() == name(found)) break;
   }
   if (reduces(op) == (found == DTypeClass::any)) {
-    dtype.refuse(fmt::format("{} does not go with {}: reductions name a class, other operations have any", dtype.shown(), name(op)));
+    dtype.refuse(fmt::format("{} does not go with {}: reductions name a class, other operations have any",
+                             dtype.shown(), name(op)));
   }
   return found;
 }
@@ -130,16 +137,18 @@ Table Table::parse(std::string_view text, const std::string& name) {
   try {
     whole = json::parse(text);
   } catch (const json::exception& error) {
-    const std::string what = error.what();   // "[json.exception.parse_error.101] parse error at line 3, column 1: …"
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 1: …"
     const std::size_t at = what.find("] ");
-    throw Error(ErrorKind::invalid, fmt::format("route table {} is not JSON: {}", name, at == what.npos ? what : what.substr(at + 2)));
+    throw Error(ErrorKind::invalid,
+                fmt::format("route table {} is not JSON: {}", name, at == what.npos ? what : what.substr(at + 2)));
   }
   if (core::json_depth(text) > core::deepest_json)
-    throw Error(ErrorKind::invalid, fmt::format("route table {} nests more than {} brackets; a table does not", name, core::deepest_json));
+    throw Error(ErrorKind::invalid,
+                fmt::format("route table {} nests more than {} brackets; a table does not", name, core::deepest_json));
   const JsonField top{name, "", whole};
   core::check_format(file_format, name, top.at("medley_routes").whole(0, INT64_MAX));
   Table table;
-  if (whole.contains("fusion")) {   // from version 2 on, where it was measured
+  if (whole.contains("fusion")) {  // from version 2 on, where it was measured
     const JsonField rows = top.at("fusion");
     for (std::size_t i = 0, count = rows.length(); i < count; ++i) table.put(read_fusion(rows.at(i)));
     if (table.fusion_.size() != rows.length()) rows.refuse("a shape is there twice for one backend");
@@ -159,7 +168,8 @@ Table Table::parse(std::string_view text, const std::string& name) {
   for (std::size_t i = 1; i < table.cells_.size(); ++i) {
     const Key& key = table.cells_[i].key;
     if (key == table.cells_[i - 1].key) {
-      cells.refuse(fmt::format("{} of {} bytes on {} is there twice", medley::name(key.op), key.bytes, route::text(key.shape)));
+      cells.refuse(
+          fmt::format("{} of {} bytes on {} is there twice", medley::name(key.op), key.bytes, route::text(key.shape)));
     }
   }
   return table;
@@ -168,8 +178,9 @@ Table Table::parse(std::string_view text, const std::string& name) {
 Table Table::load(const std::filesystem::path& file) {
   std::error_code problem;
   if (!std::filesystem::is_regular_file(file, problem)) {
-    throw Error(ErrorKind::invalid, fmt::format("route table {} {}", file.string(),
-                                                std::filesystem::exists(file, problem) ? "is not a file" : "does not exist"));
+    throw Error(ErrorKind::invalid,
+                fmt::format("route table {} {}", file.string(),
+                            std::filesystem::exists(file, problem) ? "is not a file" : "does not exist"));
   }
   if (const auto bytes = std::filesystem::file_size(file, problem); problem || bytes > most_bytes) {
     throw Error(ErrorKind::invalid, fmt::format("route table {} is larger than {} bytes", file.string(), most_bytes));

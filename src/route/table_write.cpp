@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
@@ -26,7 +26,8 @@ std::string text_of(const Machine& machine) {
     libraries += fmt::format("{}{}: {}", libraries.empty() ? "" : ", ", in_quotes(backend), in_quotes(version));
   }
   return fmt::format("{{\"cpu\": {}, \"cores\": {}, \"gpu\": {}, \"fabric\": {},\n    \"libraries\": {{{}}}}}",
-                     in_quotes(machine.cpu), machine.cores, in_quotes(machine.gpu), in_quotes(machine.fabric), libraries);
+                     in_quotes(machine.cpu), machine.cores, in_quotes(machine.gpu), in_quotes(machine.fabric),
+                     libraries);
 }
 
 /// As it is written, so that a table which was read writes the same text again.
@@ -37,13 +38,15 @@ std::string text_of(const Cell& cell) {
   std::string text = fmt::format(
       "    {{\"op\": \"{}\", \"bytes\": {}, \"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", \"dtype\": \"{}\", "
       "\"confidence\": {:.3f}, \"routes\": [",
-      name(key.op), key.bytes, key.shape.hosts, key.shape.ranks_per_host, name(key.memory), name(key.dtype), cell.confidence);
+      name(key.op), key.bytes, key.shape.hosts, key.shape.ranks_per_host, name(key.memory), name(key.dtype),
+      cell.confidence);
   const char* between = "\n";
   for (const Timing& timing : cell.routes) {
-    text += fmt::format("{}      {{\"backend\": {}, \"algorithm\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, "
-                        "\"high_us\": {:.3f}, \"samples\": {}, \"slower\": {:.3f}}}",
-                        between, in_quotes(timing.route.backend), in_quotes(timing.route.algorithm), timing.median_us,
-                        timing.low_us, timing.high_us, timing.samples, rounded(timing.median_us) / rounded(cell.routes.front().median_us));
+    text += fmt::format(
+        "{}      {{\"backend\": {}, \"algorithm\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, "
+        "\"high_us\": {:.3f}, \"samples\": {}, \"slower\": {:.3f}}}",
+        between, in_quotes(timing.route.backend), in_quotes(timing.route.algorithm), timing.median_us, timing.low_us,
+        timing.high_us, timing.samples, rounded(timing.median_us) / rounded(cell.routes.front().median_us));
     between = ",\n";
   }
   return text + "]}";
@@ -51,12 +54,12 @@ std::string text_of(const Cell& cell) {
 
 std::string text_of(const FusionRow& row) {
   const std::string backend = row.backend.empty() ? std::string{} : fmt::format("\"backend\": \"{}\", ", row.backend);
-  std::string text = fmt::format("    {{\"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", {}\"sizes\": [", row.shape.hosts,
-                                 row.shape.ranks_per_host, name(row.memory), backend);
+  std::string text = fmt::format("    {{\"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\", {}\"sizes\": [",
+                                 row.shape.hosts, row.shape.ranks_per_host, name(row.memory), backend);
   const char* between = "\n";
   for (const FusionTiming& timing : row.sizes) {
-    text += fmt::format("{}      {{\"bytes\": {}, \"separate_us\": {:.3f}, \"fused_us\": {:.3f}}}", between, timing.bytes,
-                        timing.separate_us, timing.fused_us);
+    text += fmt::format("{}      {{\"bytes\": {}, \"separate_us\": {:.3f}, \"fused_us\": {:.3f}}}", between,
+                        timing.bytes, timing.separate_us, timing.fused_us);
     between = ",\n";
   }
   return text + "]}";
@@ -78,9 +81,10 @@ void write_all(int descriptor, std::string_view text, const std::filesystem::pat
 }  // namespace
 
 std::string Table::text() const {
-  const int version = step || !fusion_.empty() || !mixing_.empty() ? table_version : 1;   // without those, format 1 says it all
-  std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n{}  \"cells\": [", version, text_of(machine),
-                                 step ? text_of(*step) : "");
+  // Without those, format 1 says it all
+  const int version = step || !fusion_.empty() || !mixing_.empty() ? table_version : 1;
+  std::string text = fmt::format("{{\n  \"medley_routes\": {},\n  \"machine\": {},\n{}  \"cells\": [", version,
+                                 text_of(machine), step ? text_of(*step) : "");
   const char* between = "\n";
   for (const Cell& cell : cells_) {
     text += between + text_of(cell);
@@ -95,8 +99,9 @@ std::string Table::text() const {
   if (!fusion_.empty()) text += "\n  ]";
   between = ",\n  \"mixing\": [\n";
   for (const MixingCost& cost : mixing_) {
-    text += fmt::format("{}    {{\"memory\": \"{}\", \"hosts\": {}, \"ranks_per_host\": {}, \"library\": {}, \"us\": {:.3f}}}", between, name(cost.memory),
-                        cost.shape.hosts, cost.shape.ranks_per_host, in_quotes(cost.library), cost.us);
+    text += fmt::format(
+        "{}    {{\"memory\": \"{}\", \"hosts\": {}, \"ranks_per_host\": {}, \"library\": {}, \"us\": {:.3f}}}", between,
+        name(cost.memory), cost.shape.hosts, cost.shape.ranks_per_host, in_quotes(cost.library), cost.us);
     between = ",\n";
   }
   return text + (mixing_.empty() ? "\n}\n" : "\n  ]\n}\n");
@@ -111,7 +116,8 @@ void Table::save(const std::filesystem::path& file) const {
   if (descriptor < 0) fail(file);
   try {
     write_all(descriptor, text(), file);
-    if (fsync(descriptor) != 0) fail(file);   // otherwise a crash of the host could leave an empty file under the new name
+    // Otherwise a crash of the host could leave an empty file under the new name
+    if (fsync(descriptor) != 0) fail(file);
   } catch (...) {
     ::close(descriptor);
     ::unlink(beside.c_str());

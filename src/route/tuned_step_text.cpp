@@ -29,12 +29,17 @@ StepRoute read_step_route(const JsonField& field) {
 
 /// The routes of one operation are together and cover all sizes, each once.
 void check_ranges(const JsonField& routes, const std::vector<StepRoute>& list) {
-  const auto same_operation = [](const StepRoute& a, const StepRoute& b) { return a.op == b.op && a.dtype == b.dtype && a.shape == b.shape; };
+  const auto same_operation = [](const StepRoute& a, const StepRoute& b) {
+    return a.op == b.op && a.dtype == b.dtype && a.shape == b.shape;
+  };
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const bool first = i == 0 || !same_operation(list[i - 1], list[i]), last = i + 1 == list.size() || !same_operation(list[i], list[i + 1]);
+    const bool first = i == 0 || !same_operation(list[i - 1], list[i]),
+               last = i + 1 == list.size() || !same_operation(list[i], list[i + 1]);
     const std::int64_t from = first ? 0 : list[i - 1].to + 1;
-    if (list[i].from != from) routes.at(i).refuse(fmt::format("it begins at {} bytes; it must at {}", list[i].from, from));
-    if ((list[i].to == INT64_MAX) != last) routes.at(i).refuse("the last route of an operation, and no other, holds for all larger sizes");
+    if (list[i].from != from)
+      routes.at(i).refuse(fmt::format("it begins at {} bytes; it must at {}", list[i].from, from));
+    if ((list[i].to == INT64_MAX) != last)
+      routes.at(i).refuse("the last route of an operation, and no other, holds for all larger sizes");
     for (std::size_t j = 0; first && j < i; ++j) {
       if (same_operation(list[j], list[i])) routes.at(i).refuse("the routes of one operation are not together");
     }
@@ -46,15 +51,17 @@ std::string quoted_text(std::string_view text) {
 }
 
 std::string text_of_timing(const StepTiming& timing) {
-  return fmt::format("{{\"name\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, \"high_us\": {:.3f}, \"samples\": {}}}",
-                     quoted_text(timing.name), timing.median_us, timing.low_us, timing.high_us, timing.samples);
+  return fmt::format(
+      "{{\"name\": {}, \"median_us\": {:.3f}, \"low_us\": {:.3f}, \"high_us\": {:.3f}, \"samples\": {}}}",
+      quoted_text(timing.name), timing.median_us, timing.low_us, timing.high_us, timing.samples);
 }
 
 std::string text_of_route(const StepRoute& route) {
-  return fmt::format("{{\"op\": \"{}\", \"dtype\": \"{}\", \"hosts\": {}, \"ranks_per_host\": {}, \"from\": {}, \"to\": {}, "
-                     "\"backend\": {}, \"algorithm\": {}}}",
-                     name(route.op), name(route.dtype), route.shape.hosts, route.shape.ranks_per_host, route.from, route.to,
-                     quoted_text(route.route.backend), quoted_text(route.route.algorithm));
+  return fmt::format(
+      "{{\"op\": \"{}\", \"dtype\": \"{}\", \"hosts\": {}, \"ranks_per_host\": {}, \"from\": {}, \"to\": {}, "
+      "\"backend\": {}, \"algorithm\": {}}}",
+      name(route.op), name(route.dtype), route.shape.hosts, route.shape.ranks_per_host, route.from, route.to,
+      quoted_text(route.route.backend), quoted_text(route.route.algorithm));
 }
 
 }  // namespace
@@ -79,7 +86,8 @@ TunedStep read_tuned_step(const JsonField& field) {
   step.chosen = read_step_timing(times.at(std::size_t{0}));
   if (step.chosen.name != "auto") times.refuse("the first time is not that of auto");
   for (std::size_t i = 1; i < times.length(); ++i) step.libraries.push_back(read_step_timing(times.at(i)));
-  if (routes.length() == 0 || routes.length() > most_routes) routes.refuse(fmt::format("it has {} routes", routes.length()));
+  if (routes.length() == 0 || routes.length() > most_routes)
+    routes.refuse(fmt::format("it has {} routes", routes.length()));
   for (std::size_t i = 0; i < routes.length(); ++i) step.routes.push_back(read_step_route(routes.at(i)));
   check_ranges(routes, step.routes);
   return step;
@@ -91,16 +99,17 @@ std::string text_of(const TunedStep& step) {
     medians += fmt::format("{}{}: {:.3f}", medians.empty() ? "" : ", ", quoted_text(timing.name), timing.median_us);
     times += ",\n      " + text_of_timing(timing);
   }
-  for (const StepRoute& route : step.routes) routes += (routes.empty() ? "\n      " : ",\n      ") + text_of_route(route);
+  for (const StepRoute& route : step.routes)
+    routes += (routes.empty() ? "\n      " : ",\n      ") + text_of_route(route);
   return fmt::format(
       "  \"step\": {{{}}},\n  \"auto_us\": {:.3f},\n"
       "  \"tuned_for\": {{\"step\": {}, \"operations\": {}, \"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\",\n"
       "    \"library\": {}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {}{},\n"
       "    \"times\": [{}],\n    \"routes\": [{}]}},\n",
-      medians, step.chosen.median_us, quoted_text(step.name), quoted_text(step.operations), step.shape.hosts, step.shape.ranks_per_host,
-      name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high, step.confidence, step.settled,
-      step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "", times,
-      routes);
+      medians, step.chosen.median_us, quoted_text(step.name), quoted_text(step.operations), step.shape.hosts,
+      step.shape.ranks_per_host, name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high,
+      step.confidence, step.settled, step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "",
+      times, routes);
 }
 
 }  // namespace medley::route

@@ -1,4 +1,5 @@
-// The text of a tuned step inside a table's file: `step` and `auto_us` for whoever reads the medians alone, `tuned_for` for the rest.
+// The text of a tuned step inside a table's file: `step` and `auto_us` for whoever reads the medians alone, `tuned_for`
+// for the rest.
 #pragma once
 
 #include <string>

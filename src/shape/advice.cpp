@@ -18,20 +18,14 @@ constexpr double half_a_point = 0.005;
 
 int rule_of(Knob knob, const Model& model) {
   switch (knob) {
-    case Knob::vocabulary:
-      return 1;
-    case Knob::micro_batch:
-      return 2;
+    case Knob::vocabulary: return 1;
+    case Knob::micro_batch: return 2;
     case Knob::heads:
-    case Knob::hidden:
-      return 3;
-    case Knob::tensor_parallel:
-      return 5;
+    case Knob::hidden: return 3;
+    case Knob::tensor_parallel: return 5;
     case Knob::ffn:
-    case Knob::expert_ffn:
-      return model.gated ? 6 : 3;
-    case Knob::layers:
-      return 7;
+    case Knob::expert_ffn: return model.gated ? 6 : 3;
+    case Knob::layers: return 7;
   }
   return 0;
 }
@@ -83,8 +77,8 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
   std::vector<Advice> out;
   for (const Changes& changes :
        {vocabulary_changes(model, work), head_changes(model, work), widths, expert_widths,
-        hidden_changes(model, work, limits.hidden), layer_changes(model, work),
-        tensor_parallel_changes(model, work), micro_batch_changes(pricer.gpu().gpu(), model, work)})
+        hidden_changes(model, work, limits.hidden), layer_changes(model, work), tensor_parallel_changes(model, work),
+        micro_batch_changes(pricer.gpu().gpu(), model, work)})
     for (auto& advice : best_of(pricer, base, model, changes))
       // a wider model may be a gain for its size and still be slower: the user must ask for that
       if (advice.gain > 0 && advice.net_gain() >= limits.worthwhile) out.push_back(std::move(advice));
@@ -92,18 +86,11 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
   const auto before = price_operators(pricer.gpu(), model, work);
   for (Advice& advice : out) {
     switch (advice.change.knob) {
-      case Knob::layers:
-        advice.why = "stages of equal depth do not wait for each other";
-        break;
-      case Knob::micro_batch:
-        advice.why = "each weight is read, and each kernel started, for more tokens";
-        break;
-      case Knob::tensor_parallel:
-        advice.why = "larger products on fewer GPUs, and less to exchange";
-        break;
+      case Knob::layers: advice.why = "stages of equal depth do not wait for each other"; break;
+      case Knob::micro_batch: advice.why = "each weight is read, and each kernel started, for more tokens"; break;
+      case Knob::tensor_parallel: advice.why = "larger products on fewer GPUs, and less to exchange"; break;
       default:
-        advice.why =
-            largest_saving(before, price_operators(pricer.gpu(), advice.change.model, advice.change.work));
+        advice.why = largest_saving(before, price_operators(pricer.gpu(), advice.change.model, advice.change.work));
     }
   }
   return out;
@@ -117,18 +104,10 @@ CombinedAdvice apply(Pricer& pricer, const Model& model, const Workload& work, c
   for (const Advice& a : advice) {
     Model next = out.model;
     switch (a.change.knob) {
-      case Knob::vocabulary:
-        next.vocab = a.change.now;
-        break;
-      case Knob::ffn:
-        next.ffn = a.change.now;
-        break;
-      case Knob::expert_ffn:
-        next.moe_ffn = a.change.now;
-        break;
-      case Knob::layers:
-        next.layers = a.change.now;
-        break;
+      case Knob::vocabulary: next.vocab = a.change.now; break;
+      case Knob::ffn: next.ffn = a.change.now; break;
+      case Knob::expert_ffn: next.moe_ffn = a.change.now; break;
+      case Knob::layers: next.layers = a.change.now; break;
       case Knob::heads:
       case Knob::hidden: {
         if (next.hidden != model.hidden || next.heads != model.heads) continue;  // only one of the two at a time
@@ -141,8 +120,7 @@ CombinedAdvice apply(Pricer& pricer, const Model& model, const Workload& work, c
         break;
       }
       case Knob::micro_batch:
-      case Knob::tensor_parallel:
-        continue;
+      case Knob::tensor_parallel: continue;
     }
     const double gain = step_time(pricer, next, work).tokens_per_s / base - 1;
     const double grown = double(plan::count_parameters(next).total) / parameters - 1;

@@ -11,9 +11,7 @@ double memory_bytes(const Model& model, const Workload& work) {
   return double(fullest_gpu(model, work.layout, work.framework).memory.total());
 }
 
-double usable_bytes(const Gpu& gpu) {
-  return usable_memory(gpu_memory_bytes(gpu.hbm_gb));
-}
+double usable_bytes(const Gpu& gpu) { return usable_memory(gpu_memory_bytes(gpu.hbm_gb)); }
 
 bool fits(const Gpu& gpu, const Model& model, const Workload& work) {
   return memory_bytes(model, work) <= usable_bytes(gpu);

@@ -15,15 +15,12 @@ Change start(Knob knob, const Model& model, const Workload& work, Count was, Cou
 }
 
 bool can_split(const Model& model, const Layout& layout) {
-  return model.heads > 0 && model.kv_heads > 0 && model.heads % layout.tp == 0 &&
-         model.heads % model.kv_heads == 0 &&
-         (model.kv_heads % layout.tp == 0 || layout.tp % model.kv_heads == 0) &&
-         model.head_dim >= least_head_dim && model.head_dim <= most_head_dim;
+  return model.heads > 0 && model.kv_heads > 0 && model.heads % layout.tp == 0 && model.heads % model.kv_heads == 0 &&
+         (model.kv_heads % layout.tp == 0 || layout.tp % model.kv_heads == 0) && model.head_dim >= least_head_dim &&
+         model.head_dim <= most_head_dim;
 }
 
-Count& ffn_of(Model& model, Knob knob) {
-  return knob == Knob::expert_ffn ? model.moe_ffn : model.ffn;
-}
+Count& ffn_of(Model& model, Knob knob) { return knob == Knob::expert_ffn ? model.moe_ffn : model.ffn; }
 
 // All multiples of `unit` within `tolerance` of `value`, except the value itself.
 std::vector<Count> multiples_near(Count value, Count unit, double tolerance) {
@@ -45,8 +42,7 @@ std::string_view name(Knob knob) noexcept {
 
 Changes vocabulary_changes(const Model& model, const Workload& work) {
   std::set<Count> widths;
-  for (const Count unit : {8, 16, 32, 64, 128})
-    widths.insert(plan::round_up(model.vocab, unit * work.layout.tp));
+  for (const Count unit : {8, 16, 32, 64, 128}) widths.insert(plan::round_up(model.vocab, unit * work.layout.tp));
   widths.erase(model.vocab);
   Changes out;
   for (const Count vocab : widths) {
@@ -100,8 +96,7 @@ Changes hidden_changes(const Model& model, const Workload& work, double toleranc
       Count& width = ffn_of(m, knob);
       const double scaled = double(width) * double(hidden) / double(model.hidden);
       const Count step = 64 * Count{work.layout.tp};
-      width = width % model.hidden == 0 ? width / model.hidden * hidden
-                                        : std::llround(scaled / double(step)) * step;
+      width = width % model.hidden == 0 ? width / model.hidden * hidden : std::llround(scaled / double(step)) * step;
     }
     const bool tied_to_hidden = model.heads * model.head_dim == model.hidden;
     if (!tied_to_hidden) {
@@ -127,8 +122,7 @@ Changes layer_changes(const Model& model, const Workload& work) {
   const Count pp = work.layout.pp, below = model.layers / pp * pp;
   if (model.layers % pp == 0) return out;
   for (const Count layers : {below, below + pp}) {
-    if (layers < pp || !model.dense_layers.empty())
-      continue;  // layers listed one by one would lose their meaning
+    if (layers < pp || !model.dense_layers.empty()) continue;  // layers listed one by one would lose their meaning
     out.push_back(start(Knob::layers, model, work, model.layers, layers));
     out.back().model.layers = layers;
   }

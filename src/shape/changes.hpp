@@ -10,16 +10,7 @@
 namespace medley::shape {
 
 /// Which number of a model or layout changes.
-enum class Knob : std::uint8_t {
-  vocabulary,
-  heads,
-  ffn,
-  expert_ffn,
-  hidden,
-  layers,
-  micro_batch,
-  tensor_parallel
-};
+enum class Knob : std::uint8_t { vocabulary, heads, ffn, expert_ffn, hidden, layers, micro_batch, tensor_parallel };
 std::string_view name(Knob knob) noexcept;
 
 struct Change {

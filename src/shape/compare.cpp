@@ -30,10 +30,8 @@ ComparedShape compared(const ShapeRequest& request, const Model& model, const Gp
 }
 
 nlohmann::ordered_json compared_json(const ComparedShape& row) {
-  nlohmann::ordered_json json{{"model", row.model},
-                              {"gpu", row.gpu},
-                              {"calibrated", row.calibrated},
-                              {"parameters", double(row.parameters)}};
+  nlohmann::ordered_json json{
+      {"model", row.model}, {"gpu", row.gpu}, {"calibrated", row.calibrated}, {"parameters", double(row.parameters)}};
   if (!row.step) {
     json["refused"] = row.refused;
     return json;
@@ -53,10 +51,8 @@ nlohmann::ordered_json compared_json(const ComparedShape& row) {
 }  // namespace
 
 CompareResult compare_shapes(const CompareRequest& request) {
-  if (request.models.empty())
-    throw Error(ErrorKind::invalid, "--model is missing: give one, or several times");
-  if (request.gpus.empty())
-    throw Error(ErrorKind::invalid, "--gpu is missing: give one, or several with commas");
+  if (request.models.empty()) throw Error(ErrorKind::invalid, "--model is missing: give one, or several times");
+  if (request.gpus.empty()) throw Error(ErrorKind::invalid, "--gpu is missing: give one, or several with commas");
   CompareResult result;
   for (const auto& name : request.models)
     for (const auto& gpu : request.gpus)

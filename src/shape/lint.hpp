@@ -22,8 +22,7 @@ struct Finding {
 /// Every number that wastes more than `allow` of the step, worst first, but before them the numbers that tp
 /// cannot divide. `text` is the configuration's own text; if empty, keys are those of Hugging Face. `work`
 /// need not have passed check().
-std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, double allow,
-                          std::string_view text);
+std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, double allow, std::string_view text);
 
 /// The spelling of `knob` in a configuration's text (Hugging Face, GPT-NeoX, Megatron arguments), or the
 /// usual one.

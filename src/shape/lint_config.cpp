@@ -54,10 +54,10 @@ nlohmann::ordered_json to_json(const LintResult& result) {
 std::string sentence(const LintResult& result, const Finding& f) {
   if (f.better == 0) return fmt::format("{} {} {} (rule 4)", f.key, f.value, f.why);
   if (result.gpu.calibrated())
-    return fmt::format("{} {} wastes {:.1f} % of the step on {}: {} would not ({})", f.key, f.value,
-                       100 * f.waste, result.gpu.gpu().name, f.better, f.why);
-  return fmt::format("{} {} wastes time on {}: {} should run {} ({})", f.key, f.value, result.gpu.gpu().name,
-                     f.better, gain_text(1 / (1 - f.waste) - 1, false), f.why);
+    return fmt::format("{} {} wastes {:.1f} % of the step on {}: {} would not ({})", f.key, f.value, 100 * f.waste,
+                       result.gpu.gpu().name, f.better, f.why);
+  return fmt::format("{} {} wastes time on {}: {} should run {} ({})", f.key, f.value, result.gpu.gpu().name, f.better,
+                     gain_text(1 / (1 - f.waste) - 1, false), f.why);
 }
 
 }  // namespace medley::shape

@@ -13,9 +13,8 @@ namespace {
 // Layers that differ only in what their attention sees share the other rows.
 bool same_row(const PricedOperator& a, const Operator& op, const Block& block) {
   return a.block.kind == block.kind && a.block.layer.moe == block.layer.moe && a.block != block &&
-         a.op.label() == op.label() && a.op.entry.module == op.entry.module &&
-         a.op.entry.kind == op.entry.kind && a.op.entry.bytes == op.entry.bytes && a.op.count == op.count &&
-         a.op.flops() == op.flops();
+         a.op.label() == op.label() && a.op.entry.module == op.entry.module && a.op.entry.kind == op.entry.kind &&
+         a.op.entry.bytes == op.entry.bytes && a.op.count == op.count && a.op.flops() == op.flops();
 }
 
 void append(std::vector<PricedOperator>& to, Pricer& pricer, const Operators& operators, const Block& block,
@@ -51,8 +50,7 @@ std::vector<PricedOperator> price_operators(const GpuModel& gpu, const Model& mo
   Pricer pricer(gpu);
   append(out, pricer, embedding_operators(model, work), {plan::BlockKind::embedding}, 1, work.type());
   for (const auto& [kind, count] : model.kinds())
-    append(out, pricer, layer_operators(model, work, kind), {plan::BlockKind::layer, kind}, count,
-           work.type());
+    append(out, pricer, layer_operators(model, work, kind), {plan::BlockKind::layer, kind}, count, work.type());
   append(out, pricer, head_operators(model, work), {plan::BlockKind::head}, 1, work.type());
   return out;
 }
@@ -79,8 +77,7 @@ std::vector<std::pair<std::string_view, double>> by_cause(const GemmLosses& lost
           {"launch", lost.launch}};
 }
 
-std::string largest_saving(const std::vector<PricedOperator>& before,
-                           const std::vector<PricedOperator>& after) {
+std::string largest_saving(const std::vector<PricedOperator>& before, const std::vector<PricedOperator>& after) {
   const PricedOperator* from = nullptr;
   const PricedOperator* to = nullptr;
   double most = 0;

@@ -31,7 +31,6 @@ GemmLosses total_losses(const std::vector<PricedOperator>& operators);
 std::vector<std::pair<std::string_view, double>> by_cause(const GemmLosses& losses);
 
 /// One clause about the operator that gains most from `before` to `after`, and which of its losses shrank.
-std::string largest_saving(const std::vector<PricedOperator>& before,
-                           const std::vector<PricedOperator>& after);
+std::string largest_saving(const std::vector<PricedOperator>& before, const std::vector<PricedOperator>& after);
 
 }  // namespace medley::shape

@@ -76,12 +76,9 @@ std::string_view display_name(std::string_view module) {
 
 Pass pass_of(const plan::Entry& entry) {
   switch (entry.phase) {
-    case plan::Phase::forward:
-      return Pass::forward;
-    case plan::Phase::recompute:
-      return Pass::recompute;
-    case plan::Phase::optimizer:
-      return Pass::update;
+    case plan::Phase::forward: return Pass::forward;
+    case plan::Phase::recompute: return Pass::recompute;
+    case plan::Phase::optimizer: return Pass::update;
     default:
       if (entry.kind != plan::Kind::gemm) return Pass::backward;
       return entry.gemm.layout == "NT" ? Pass::wgrad : Pass::dgrad;
@@ -131,8 +128,7 @@ Mode parse_mode(std::string_view text) {
 }
 
 std::string_view name(Pass pass) noexcept {
-  constexpr std::array<std::string_view, 6> names{"forward",  "dgrad",     "wgrad",
-                                                  "backward", "recompute", "update"};
+  constexpr std::array<std::string_view, 6> names{"forward", "dgrad", "wgrad", "backward", "recompute", "update"};
   return names[std::size_t(pass)];
 }
 
@@ -142,36 +138,30 @@ std::string_view name(const Block& block) noexcept {
   return block.layer.moe ? "moe layer" : "layer";
 }
 
-std::string Operator::label() const {
-  return fmt::format("{} {}", name, shape::name(pass));
-}
+std::string Operator::label() const { return fmt::format("{} {}", name, shape::name(pass)); }
 
 double Operator::flops() const {
   double one = 0;
   if (const auto* gemm = std::get_if<Gemm>(&work)) one = gemm->flops();
   // the backward kernel recomputes the scores: five products, the forward kernel has two
-  if (const auto* fused = std::get_if<Attention>(&work))
-    one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
+  if (const auto* fused = std::get_if<Attention>(&work)) one = fused->flops() * (pass == Pass::backward ? 2.5 : 1.0);
   return one * double(count);
 }
 
 Count Workload::tokens() const {
   if (layout.mode == Mode::decode) return layout.micro_batch;
-  return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)},
-                       "tokens of a micro-batch");
+  return plan::product({layout.micro_batch, plan::ceil_div(layout.seq, layout.cp)}, "tokens of a micro-batch");
 }
 
-Count Workload::head_tokens() const {
-  return layout.mode == Mode::train ? tokens() : layout.micro_batch;
-}
+Count Workload::head_tokens() const { return layout.mode == Mode::train ? tokens() : layout.micro_batch; }
 
 GemmType Workload::type() const {
   return layout.flags.fp8 ? GemmType::fp8 : layout.dtype == DType::f16 ? GemmType::fp16 : GemmType::bf16;
 }
 
 std::vector<plan::Entry> block_entries(const Model& model, const Workload& work, const Block& block) {
-  return plan::block_entries(model, plan::as_run_by(model, work.layout, work.framework), work.framework,
-                             block.kind, block.layer);
+  return plan::block_entries(model, plan::as_run_by(model, work.layout, work.framework), work.framework, block.kind,
+                             block.layer);
 }
 
 Operators layer_operators(const Model& model, const Workload& work, plan::LayerKind kind) {
@@ -187,8 +177,8 @@ Operators head_operators(const Model& model, const Workload& work) {
 }
 
 Operators optimizer_operators(Count parameters) {
-  return {operator_of(plan::memory_bound(plan::product({parameters, plan::adam_bytes_per_parameter}),
-                                         plan::Phase::optimizer, "adam"))};
+  return {operator_of(
+      plan::memory_bound(plan::product({parameters, plan::adam_bytes_per_parameter}), plan::Phase::optimizer, "adam"))};
 }
 
 }  // namespace medley::shape

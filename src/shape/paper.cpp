@@ -14,8 +14,7 @@ namespace {
 constexpr Count sequence = 2048, batch = 4;  // the paper's micro-benchmarks
 
 double score_tflops(const GpuModel& gpu, Count heads, Count head_dim) {
-  return gpu.predict({.name = {}, .m = sequence, .n = sequence, .k = head_dim, .batch = batch * heads})
-      .tflops;
+  return gpu.predict({.name = {}, .m = sequence, .n = sequence, .k = head_dim, .batch = batch * heads}).tflops;
 }
 
 double swiglu_tflops(const GpuModel& gpu, Count hidden, Count ffn) {
@@ -47,9 +46,7 @@ double layer_gain(const GpuModel& gpu, const Model& model, Count heads, bool fla
   Pricer pricer(gpu);
   Workload work = training(flash);
   check(model, work);
-  return 100 *
-         (step_time(pricer, model, work).layer_us / step_time(pricer, heads_of(model, heads), work).layer_us -
-          1);
+  return 100 * (step_time(pricer, model, work).layer_us / step_time(pricer, heads_of(model, heads), work).layer_us - 1);
 }
 
 // The gain in percent of the fastest shape within 1 % of the parameters.
@@ -81,13 +78,8 @@ void add_quantisation(std::vector<PaperRow>& rows, const GpuModel& gpu) {
 
 void add_scores(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel& a100) {
   // head widths near 256, where the paper's curves are flat, whose largest power of two is 1, 2, 4 … 64
-  for (const auto& [head_dim, published] : {std::pair<Count, double>{257, 95},
-                                            {258, 150},
-                                            {260, 150},
-                                            {264, 210},
-                                            {272, 210},
-                                            {288, 210},
-                                            {320, 210}})
+  for (const auto& [head_dim, published] :
+       {std::pair<Count, double>{257, 95}, {258, 150}, {260, 150}, {264, 210}, {272, 210}, {288, 210}, {320, 210}})
     rows.push_back({.figure = "attention score, 32 heads",
                     .what = fmt::format("h/a {} (multiple of {})", head_dim, head_dim & -head_dim),
                     .unit = "TFLOP/s",
@@ -118,11 +110,11 @@ void add_models(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel
                       .here = layer_gain(gpu, small, heads, flash)});
   // the paper's headline is the largest gain over its models at similar parameter counts
   double best_there = 0, best_here = 0;
-  for (const char* name : {"gpt2-xl", "gpt3-760m", "gpt3-2.7b", "gpt-neox-20b", "pythia-410m", "pythia-1b",
-                           "llama-2-7b", "falcon-7b"}) {
+  for (const char* name :
+       {"gpt2-xl", "gpt3-760m", "gpt3-2.7b", "gpt-neox-20b", "pythia-410m", "pythia-1b", "llama-2-7b", "falcon-7b"}) {
     Model model = *plan::model_from_zoo(name);
-    model.vocab = plan::round_up(
-        model.vocab, 128);  // padded as in the paper's framework: that gain is separate from the shape's
+    model.vocab =
+        plan::round_up(model.vocab, 128);  // padded as in the paper's framework: that gain is separate from the shape's
     best_there = std::max(best_there, search_gain(a100, model, false));
     best_here = std::max(best_here, search_gain(gpu, model, false));
   }

@@ -27,8 +27,7 @@ ShapeReport report_shape(const ShapeRequest& request) {
   report.rules = check_rules(pricer, model, work);
   const std::vector<Advice> advice = advise(pricer, model, work);
   for (const Advice& a : advice)
-    report.advice.push_back(
-        {a, double(plan::count_parameters(a.change.model).total) / double(report.parameters) - 1});
+    report.advice.push_back({a, double(plan::count_parameters(a.change.model).total) / double(report.parameters) - 1});
   report.combined = apply(pricer, model, work, advice);
   report.memory = memory_bytes(model, work);
   report.usable_memory = usable_bytes(gpu.gpu());

@@ -52,11 +52,7 @@ ordered_json rule_json(const RuleCheck& r) {
 }
 
 ordered_json layout_json(const Layout& l) {
-  return {{"tp", l.tp},
-          {"pp", l.pp},
-          {"dp", l.dp},
-          {"micro_batch", l.micro_batch},
-          {"global_batch", l.global_batch},
+  return {{"tp", l.tp},  {"pp", l.pp}, {"dp", l.dp}, {"micro_batch", l.micro_batch}, {"global_batch", l.global_batch},
           {"seq", l.seq}};
 }
 
@@ -66,8 +62,7 @@ ordered_json to_json(const ShapeReport& report) {
   ordered_json gemms = ordered_json::array(), others = ordered_json::array(), rules = ordered_json::array(),
                advice = ordered_json::array(), lost;
   for (const auto& p : report.operators) {
-    if (const auto* g = std::get_if<Gemm>(&p.op.work))
-      gemms.push_back(gemm_json(p, *g));
+    if (const auto* g = std::get_if<Gemm>(&p.op.work)) gemms.push_back(gemm_json(p, *g));
     else
       others.push_back({{"name", p.op.label()},
                         {"block", name(p.block)},

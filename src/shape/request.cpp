@@ -44,8 +44,7 @@ Workload unchecked_workload(const ShapeRequest& request) {
   layout.flags.fp8 = type == GemmType::fp8;
   model::set_layout_key(layout, "attention", request.attention, "--attention");
   const auto framework = plan::parse_framework(request.framework);
-  if (!framework)
-    throw Error(ErrorKind::invalid, fmt::format("--framework '{}' is not known", request.framework));
+  if (!framework) throw Error(ErrorKind::invalid, fmt::format("--framework '{}' is not known", request.framework));
   work.framework = *framework;
   layout.recompute = parse_recompute(request.recompute);
   return work;

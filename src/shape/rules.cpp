@@ -12,9 +12,7 @@ namespace {
 
 constexpr double noticeable = 0.01;
 
-Count power_of_two_in(Count value) {
-  return value & -value;
-}
+Count power_of_two_in(Count value) { return value & -value; }
 
 std::string power_text(std::string_view what, Count value) {
   return fmt::format("{} {} (multiple of {})", what, value, power_of_two_in(value));
@@ -51,24 +49,23 @@ struct Checker {
     rule.agrees = advice.net_gain() >= noticeable;
     // Faster kernels only wait longer when the host issues them too slowly.
     const bool host_bound = base.launch_us > noticeable * base.step_us;
-    rule.verdict = rule.agrees
-                       ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
-                       : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change,
-                                     host_bound ? "the host issues kernels too slowly for this GPU; a larger micro-batch, "
-                                                  "compile=on or cuda_graphs=on come first"
-                                                : why_not);
+    rule.verdict =
+        rule.agrees ? fmt::format("broken; {} is {}", change, gain_text(advice.net_gain(), calibrated()))
+                    : fmt::format("broken, but obeying it ({}) buys nothing here: {}", change,
+                                  host_bound ? "the host issues kernels too slowly for this GPU; a larger micro-batch, "
+                                               "compile=on or cuda_graphs=on come first"
+                                             : why_not);
   }
 
   RuleCheck vocabulary() {
     const Count unit = full * work.layout.tp;
-    RuleCheck rule{.number = 1,
-                   .text = rule_text(1),
-                   .holds = model.vocab % unit == 0,
-                   .found = power_text(work.layout.tp > 1 ? "vocab/t" : "vocab",
-                                       plan::ceil_div(model.vocab, work.layout.tp))};
+    RuleCheck rule{
+        .number = 1,
+        .text = rule_text(1),
+        .holds = model.vocab % unit == 0,
+        .found = power_text(work.layout.tp > 1 ? "vocab/t" : "vocab", plan::ceil_div(model.vocab, work.layout.tp))};
     if (!rule.holds)
-      rule.obeying =
-          nearest(vocabulary_changes(model, work), [&](const Change& c) { return c.now % unit == 0; });
+      rule.obeying = nearest(vocabulary_changes(model, work), [&](const Change& c) { return c.now % unit == 0; });
     judge(rule, fmt::format("a multiple of {} keeps every row of the logits on 16-byte boundaries, which is "
                             "all this GPU asks for",
                             power_of_two_in(plan::ceil_div(model.vocab, work.layout.tp))));
@@ -84,14 +81,14 @@ struct Checker {
 
   RuleCheck micro_batch() {
     const Count now = work.layout.micro_batch, most = largest_micro_batch(pricer.gpu().gpu(), model, work);
-    RuleCheck rule{.number = 2,
-                   .text = rule_text(2),
-                   .holds = now >= most,
-                   .found = most > 0 ? fmt::format("micro-batch {}, {} fits", now, most)
-                                     : "not even one sequence fits this GPU"};
+    RuleCheck rule{
+        .number = 2,
+        .text = rule_text(2),
+        .holds = now >= most,
+        .found = most > 0 ? fmt::format("micro-batch {}, {} fits", now, most) : "not even one sequence fits this GPU"};
     if (!rule.holds)
-      rule.obeying = nearest(micro_batch_changes(pricer.gpu().gpu(), model, work),
-                             [&](const Change& c) { return c.now == most; });
+      rule.obeying =
+          nearest(micro_batch_changes(pricer.gpu().gpu(), model, work), [&](const Change& c) { return c.now == most; });
     judge(rule, fmt::format("{} tokens fill this GPU already", work.tokens()));
     if (most < now)
       rule.holds = false, rule.verdict = most > 0 ? "broken; this micro-batch does not fit"
@@ -102,13 +99,11 @@ struct Checker {
   RuleCheck powers_of_two() {
     const Count tokens = work.tokens(), head = model.query_head_dim(), share = model.hidden / work.layout.tp;
     RuleCheck rule{.number = 3, .text = rule_text(3)};
-    rule.holds =
-        (work.layout.mode == Mode::decode || tokens % full == 0) && head % full == 0 && share % full == 0;
-    rule.found = fmt::format("{}, {}, {}", power_text("b·s", tokens), power_text("h/a", head),
-                             power_text("h/t", share));
+    rule.holds = (work.layout.mode == Mode::decode || tokens % full == 0) && head % full == 0 && share % full == 0;
+    rule.found =
+        fmt::format("{}, {}, {}", power_text("b·s", tokens), power_text("h/a", head), power_text("h/t", share));
     if (!rule.holds && head % full != 0)
-      rule.obeying =
-          nearest(head_changes(model, work), [&](const Change& c) { return c.model.head_dim % full == 0; });
+      rule.obeying = nearest(head_changes(model, work), [&](const Change& c) { return c.model.head_dim % full == 0; });
     else if (!rule.holds && share % full != 0)
       rule.obeying = nearest(hidden_changes(model, work, 0.05),
                              [&](const Change& c) { return c.now / work.layout.tp % full == 0; });
@@ -117,8 +112,7 @@ struct Checker {
                     ? "fused attention pads a head inside the chip, and scores never reach memory"
                     : "the scores' products are bound by memory, not by arithmetic");
     if (!rule.holds && !rule.obeying && head % full == 0 && share % full == 0)
-      rule.verdict =
-          "broken by b·s: choose sequence or micro-batch so that their product is a multiple of 64";
+      rule.verdict = "broken by b·s: choose sequence or micro-batch so that their product is a multiple of 64";
     return rule;
   }
 
@@ -142,11 +136,11 @@ struct Checker {
 
   RuleCheck gated_width() {
     const Count width = model.moe() ? model.moe_ffn : model.ffn, share = width / work.layout.tp;
-    RuleCheck rule{.number = 6,
-                   .text = rule_text(6),
-                   .holds = share % full == 0,
-                   .found = fmt::format("{}, {:.2f} h", power_text("ffn/t", share),
-                                        double(width) / double(model.hidden))};
+    RuleCheck rule{
+        .number = 6,
+        .text = rule_text(6),
+        .holds = share % full == 0,
+        .found = fmt::format("{}, {:.2f} h", power_text("ffn/t", share), double(width) / double(model.hidden))};
     if (!model.gated) {
       rule.holds = true;
       rule.verdict = "does not apply: the MLP is not gated";

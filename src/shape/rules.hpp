@@ -16,11 +16,10 @@ struct RuleCheck {
   int number = 0;
   std::string_view text{};  ///< the rule
   bool holds = true;
-  std::string found{};  ///< the numbers it checks
-  std::optional<Advice>
-      obeying{};          ///< the nearest change that follows it, priced; none if it holds or there is none
-  bool agrees = true;     ///< rule and prediction agree
-  std::string verdict{};  ///< one sentence
+  std::string found{};              ///< the numbers it checks
+  std::optional<Advice> obeying{};  ///< the nearest change that follows it, priced; none if it holds or there is none
+  bool agrees = true;               ///< rule and prediction agree
+  std::string verdict{};            ///< one sentence
 };
 
 /// The text of rule `number`, 1 to 7.

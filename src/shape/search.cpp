@@ -13,17 +13,11 @@
 namespace medley::shape {
 namespace {
 
-bool within(double value, double of, double tolerance) {
-  return std::abs(value / of - 1) <= tolerance + 1e-12;
-}
+bool within(double value, double of, double tolerance) { return std::abs(value / of - 1) <= tolerance + 1e-12; }
 
-Count width_of(const Model& model) {
-  return model.moe() ? model.moe_ffn : model.ffn;
-}
+Count width_of(const Model& model) { return model.moe() ? model.moe_ffn : model.ffn; }
 
-double parameters_of(const Model& model) {
-  return double(plan::count_parameters(model).total);
-}
+double parameters_of(const Model& model) { return double(plan::count_parameters(model).total); }
 
 Candidate candidate_of(const Model& m) {
   return {.hidden = m.hidden,
@@ -36,9 +30,7 @@ Candidate candidate_of(const Model& m) {
 }
 
 // One order for all results, so that the number of threads has no effect: the nearest shape first.
-auto order(const Candidate& c) {
-  return std::tuple(c.distance, c.hidden, c.layers, c.heads, c.ffn, c.vocab);
-}
+auto order(const Candidate& c) { return std::tuple(c.distance, c.hidden, c.layers, c.heads, c.ffn, c.vocab); }
 
 double distance_of(const Model& model, const Candidate& c) {
   const auto apart = [](Count a, Count b) { return std::abs(std::log(double(a) / double(b))); };
@@ -133,12 +125,10 @@ class Searcher {
     const double most = std::min(ratio * (1 + bounds_.ffn_ratio),
                                  double(step) + (parameters_ * (1 + bounds_.parameters) - low) / slope);
     std::vector<Count> out;
-    for (Count w = std::max<Count>(1, Count(std::ceil(least / double(step)))) * step; double(w) <= most;
-         w += step)
+    for (Count w = std::max<Count>(1, Count(std::ceil(least / double(step)))) * step; double(w) <= most; w += step)
       out.push_back(w);
     // the model's own width need not be a multiple of the step
-    if (const double own = double(width_of(model_));
-        own >= least && own <= most && width_of(model_) % step != 0)
+    if (const double own = double(width_of(model_)); own >= least && own <= most && width_of(model_) % step != 0)
       out.push_back(width_of(model_));
     return out;
   }

@@ -31,17 +31,16 @@ struct Candidate {
 };
 
 struct SearchResult {
-  Candidate given;  ///< the given model
-  std::vector<Candidate>
-      pareto;                ///< no other candidate is both faster and nearer in parameters; nearest first
-  Candidate fastest;         ///< of all within bounds
-  Candidate best_net;        ///< fastest at equal parameters: the largest gain × parameters
-  Count candidates = 0;      ///< shapes priced
-  std::size_t products = 0;  ///< distinct matrix products among them
+  Candidate given;                ///< the given model
+  std::vector<Candidate> pareto;  ///< no other candidate is both faster and nearer in parameters; nearest first
+  Candidate fastest;              ///< of all within bounds
+  Candidate best_net;             ///< fastest at equal parameters: the largest gain × parameters
+  Count candidates = 0;           ///< shapes priced
+  std::size_t products = 0;       ///< distinct matrix products among them
 };
 
-/// `threads` 0: one per core. The result does not depend on it. `progress` gets the hidden sizes done and their number, on the
-/// calling thread; what it throws ends the search.
+/// `threads` 0: one per core. The result does not depend on it. `progress` gets the hidden sizes done and their number,
+/// on the calling thread; what it throws ends the search.
 SearchResult search(const GpuModel& gpu, const Model& model, const Workload& work, const Bounds& bounds,
                     unsigned threads = 0, const std::function<void(std::size_t, std::size_t)>& progress = {});
 

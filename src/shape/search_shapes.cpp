@@ -7,8 +7,7 @@
 namespace medley::shape {
 
 SearchReport search_shapes(const SearchRequest& request) {
-  SearchReport report{
-      .model = {}, .gpu = GpuModel::named(request.gpu), .bounds = request.bounds, .found = {}};
+  SearchReport report{.model = {}, .gpu = GpuModel::named(request.gpu), .bounds = request.bounds, .found = {}};
   report.model = shape_model(request.model, request.as);
   const Workload work = workload_of(request, report.model);
   const auto start = std::chrono::steady_clock::now();

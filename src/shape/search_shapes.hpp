@@ -11,7 +11,7 @@ namespace medley::shape {
 
 struct SearchRequest : ShapeRequest {
   Bounds bounds;
-  unsigned threads = 0;  ///< 0: one for each core
+  unsigned threads = 0;                                      ///< 0: one for each core
   std::function<void(std::size_t, std::size_t)> progress{};  ///< as search() takes it
 };
 

@@ -34,15 +34,13 @@ double stage_exchange_us(const Pricer& pricer, const Model& model, const Workloa
   const double split = work.layout.sp ? work.layout.tp : 1;
   const double bytes = double(work.tokens()) * double(model.hidden) * 2 / split;
   const bool near = work.layout.world() <= pricer.machine().gpus_per_host;
-  return (work.layout.mode == Mode::train ? 2 : 1) *
-         LinkTime(pricer.machine()).point_to_point_us(bytes, near);
+  return (work.layout.mode == Mode::train ? 2 : 1) * LinkTime(pricer.machine()).point_to_point_us(bytes, near);
 }
 
 Count elements_of(const std::vector<plan::Tensor>& slices, const Layout& layout) {
   Count total = 0;
   for (const auto& tensor : slices)
-    if (!tensor.tied)
-      total += tensor.part == plan::Part::expert ? tensor.elements() / layout.ep : tensor.elements();
+    if (!tensor.tied) total += tensor.part == plan::Part::expert ? tensor.elements() / layout.ep : tensor.elements();
   return total;
 }
 
@@ -73,10 +71,10 @@ Stages stages_of(const Model& model, const Workload& work, const Step& step, dou
 void refuse_heads(const Model& model, const Layout& layout) {
   if (layout.tp < 1 || model.heads % layout.tp == 0) return;
   const Count below = model.heads / layout.tp * layout.tp, above = below + layout.tp;
-  throw Error(ErrorKind::invalid, fmt::format("{}: {} attention heads cannot be split over tp {}: rule 4 "
-                                              "wants heads divisible by tp; {}{} heads would do",
-                                              model.name, model.heads, layout.tp,
-                                              below > 0 ? fmt::format("{} or ", below) : "", above));
+  throw Error(ErrorKind::invalid,
+              fmt::format("{}: {} attention heads cannot be split over tp {}: rule 4 "
+                          "wants heads divisible by tp; {}{} heads would do",
+                          model.name, model.heads, layout.tp, below > 0 ? fmt::format("{} or ", below) : "", above));
 }
 
 }  // namespace
@@ -90,13 +88,12 @@ void check(const Model& model, Workload& work) {
   const auto divisible = [&](std::string_view what, Count value) {
     if (value % layout.tp != 0)
       throw Error(ErrorKind::invalid,
-                  fmt::format("layout: {} {} is not divisible by tp {}: each rank must hold an equal share",
-                              what, value, layout.tp));
+                  fmt::format("layout: {} {} is not divisible by tp {}: each rank must hold an equal share", what,
+                              value, layout.tp));
   };
   if (model.moe_layers() < model.layers) divisible("ffn width", model.ffn);
   if (model.moe()) divisible("expert ffn width", model.moe_ffn);
-  plan::product({work.tokens(), std::max({model.hidden, model.ffn, model.vocab}), 8},
-                "activations of a micro-batch");
+  plan::product({work.tokens(), std::max({model.hidden, model.ffn, model.vocab}), 8}, "activations of a micro-batch");
 }
 
 Count parameters_per_rank(const Model& model, const Layout& layout) {
@@ -126,8 +123,7 @@ Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   };
   Count shown = 0;
   for (const auto& [kind, count] : model.kinds()) {
-    const Cost& cost = step.layers[kind] =
-        block({plan::BlockKind::layer, kind}, layer_operators(model, work, kind));
+    const Cost& cost = step.layers[kind] = block({plan::BlockKind::layer, kind}, layer_operators(model, work, kind));
     if (kind.moe != (model.moe_layers() > 0)) continue;
     step.layer += cost * double(count);
     shown += count;
@@ -141,8 +137,7 @@ Step step_time(Pricer& pricer, const Model& model, const Workload& work) {
   step.stage = stages.slowest_cost;
   step.micro_batches = work.layout.micro_batches();
   const Count rank = plan::rank_of(work.layout, {.dp = 0, .tp = 0, .pp = stages.slowest, .cp = 0});
-  const StepCost whole =
-      cost::Step(model, work.layout, work.framework, rank).cost(pricer.machine(), pricer.kernels());
+  const StepCost whole = cost::Step(model, work.layout, work.framework, rank).cost(pricer.machine(), pricer.kernels());
   step.step_us = whole.step_us;
   step.bubble_us = at(whole.spent, Cause::bubble);
   step.optimizer_us = at(whole.spent, Cause::optimizer);

@@ -63,8 +63,7 @@ void Builder::add_step(int phase, int thread, Section& section) {
 }
 
 void Builder::choose_route(Step& step) {
-  const auto which =
-      static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
+  const auto which = static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(options_.backends.size()) + 1));
   if (which > 0) step.backend = options_.backends[which - 1];
   if (options_.online && step.kind == Kind::collective && random_.below(4) > 0) step.backend.clear();
 }
@@ -79,7 +78,8 @@ std::string Builder::rules_by_size(bool exact) {
   }
   if (exact) {
     const std::int64_t border = random_.one_of<std::int64_t>({0, 64, 4'000, random_.below(program_.memory / 16)});
-    rules += fmt::format(";p2p:0-{}={};p2p={}", border, random_.one_of(options_.backends), random_.one_of(options_.backends));
+    rules += fmt::format(";p2p:0-{}={};p2p={}", border, random_.one_of(options_.backends),
+                         random_.one_of(options_.backends));
   }
   return rules;
 }
@@ -135,13 +135,11 @@ bool Builder::add_comm(Step& step, Section& section) {
   const int n = static_cast<int>(parent.size());
   const int colors = step.kind == Kind::split ? random_.between(1, 3) : 1;
   for (int r = 0; r < n; ++r) {
-    const bool out =
-        step.kind == Kind::split ? random_.chance(10) : step.kind == Kind::subset && random_.chance(35);
+    const bool out = step.kind == Kind::split ? random_.chance(10) : step.kind == Kind::subset && random_.chance(35);
     step.colors.push_back(out ? -1 : random_.between(0, colors - 1));
     step.keys.push_back(step.kind == Kind::dup ? r : static_cast<int>(random_.below(100)));
   }
-  if (step.kind == Kind::subset &&
-      std::all_of(step.colors.begin(), step.colors.end(), [](int c) { return c < 0; }))
+  if (step.kind == Kind::subset && std::all_of(step.colors.begin(), step.colors.end(), [](int c) { return c < 0; }))
     return false;
   for (int color = 0; color < colors; ++color) {
     std::vector<int> members;

@@ -42,11 +42,8 @@ class Builder {
   void place_parts(Step& step, const Section& section);
   std::int64_t count_up_to(std::int64_t most);
   /// Non-overlapping places for blocks of these element counts.
-  std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype,
-                                        const Section& section);
-  int size_of_comm(int comm) const {
-    return static_cast<int>(program_.comm(comm).members.size());
-  }
+  std::vector<std::int64_t> place_apart(const std::vector<std::int64_t>& counts, DType dtype, const Section& section);
+  int size_of_comm(int comm) const { return static_cast<int>(program_.comm(comm).members.size()); }
 
   Program& program_;
   Random& random_;

@@ -12,8 +12,7 @@ namespace medley::soak {
 bool Builder::add_collective(Step& step, const Section& section) {
   step.kind = Kind::collective;
   step.op = static_cast<Op>(random_.between(static_cast<int>(Op::broadcast), op_count - 1));
-  step.dtype =
-      random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
+  step.dtype = random_.chance(60) ? random_.one_of(program_.palette) : static_cast<DType>(random_.below(dtype_count));
   choose_route(step);
   if (step.comm == by_size_ && random_.chance(60)) {
     step.op = random_.one_of({Op::gatherv, Op::scatterv, Op::all_to_allv, Op::all_to_allv});
@@ -22,9 +21,11 @@ bool Builder::add_collective(Step& step, const Section& section) {
   if (rooted(step.op)) step.root = random_.between(0, size_of_comm(step.comm) - 1);
   if (random_.chance(25)) step.algorithm = random_.one_of(algorithms::names(step.op));
   // Losslessly compressed: exact like everything else.
-  const bool has_lossless = compress::why_unavailable(compress::Kind::lz4).empty() && compress::why_unavailable(compress::Kind::zstd).empty();
-  if (has_lossless && step.op != Op::barrier && step.algorithm.empty() && random_.chance(10)) step.algorithm = random_.one_of({"+lz4", "+zstd"});
-  if (over_nccl(step)) step.algorithm.clear();   // our own algorithms run on host memory
+  const bool has_lossless =
+      compress::why_unavailable(compress::Kind::lz4).empty() && compress::why_unavailable(compress::Kind::zstd).empty();
+  if (has_lossless && step.op != Op::barrier && step.algorithm.empty() && random_.chance(10))
+    step.algorithm = random_.one_of({"+lz4", "+zstd"});
+  if (over_nccl(step)) step.algorithm.clear();  // our own algorithms run on host memory
   step.deterministic = reduces(step.op) && random_.chance(10);
   step.shares.resize(static_cast<std::size_t>(size_of_comm(step.comm)));
   if (is_v_collective(step.op)) {
@@ -36,7 +37,7 @@ bool Builder::add_collective(Step& step, const Section& section) {
   if ((step.op == Op::all_reduce || step.op == Op::broadcast) && random_.chance(40)) {
     step.tensors = random_.between(1, 12);
     step.in_scope = random_.chance(50);
-    step.algorithm.clear();   // the message may take another route than its tensors, which may lack it
+    step.algorithm.clear();  // the message may take another route than its tensors, which may lack it
   }
   choose_rounding(step);
   return true;
@@ -52,12 +53,12 @@ bool Builder::may_compress(const Step& step) const {
 void Builder::choose_rounding(Step& step) {
   const bool small_float = step.dtype == DType::f32 || step.dtype == DType::f16 || step.dtype == DType::bf16;
   const bool summed = !reduces(step.op) || step.reduce == sum || step.reduce == avg;
-  if (!small_float || !summed || step.op == Op::barrier || is_v_collective(step.op) || step.tensors > 0 || !step.algorithm.empty() ||
-      size_of_comm(step.comm) == 1 || !may_compress(step) || !random_.chance(80)) {
+  if (!small_float || !summed || step.op == Op::barrier || is_v_collective(step.op) || step.tensors > 0 ||
+      !step.algorithm.empty() || size_of_comm(step.comm) == 1 || !may_compress(step) || !random_.chance(80)) {
     return;
   }
   const auto largest = oracle_.largest_input(step);
-  if (!largest || *largest > 1000) return;   // the sum of f16 must not overflow
+  if (!largest || *largest > 1000) return;  // the sum of f16 must not overflow
   step.algorithm = random_.one_of({"+bf16", "+fp8_e4m3", "+fp8_e5m2", "+int8", "+int4"});
 }
 
@@ -70,30 +71,21 @@ void Builder::choose_reduction(Step& step) {
     if (reducible(step.dtype, step.reduce) && oracle_.exact(step)) return;
   }
   switch (size_of(step.dtype)) {
-    case 8:
-      step.dtype = DType::i64;
-      break;
-    case 4:
-      step.dtype = DType::i32;
-      break;
-    case 2:
-      step.dtype = DType::i16;
-      break;
-    default:
-      step.dtype = random_.one_of({DType::i8, DType::u8});
+    case 8: step.dtype = DType::i64; break;
+    case 4: step.dtype = DType::i32; break;
+    case 2: step.dtype = DType::i16; break;
+    default: step.dtype = random_.one_of({DType::i8, DType::u8});
   }
   step.reduce = random_.one_of({sum, product, min, max, band, bor, bxor});
 }
 
 void Builder::place_collective(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
-  const std::int64_t elements =
-      (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
+  const std::int64_t elements = (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
   // `part` is the smaller side; the larger side holds one part per rank.
   const bool one_to_one = step.op == Op::broadcast || step.op == Op::reduce || step.op == Op::all_reduce;
   const bool many_to_many = step.op == Op::all_to_all;
-  const std::int64_t part =
-      count_up_to(one_to_one ? elements / 2 : elements / (many_to_many ? 2 * n : n + 1));
+  const std::int64_t part = count_up_to(one_to_one ? elements / 2 : elements / (many_to_many ? 2 * n : n + 1));
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
   // Half of the time the same place on all ranks, as real programs do; it also makes floats of a slab meet
   // floats.
@@ -130,8 +122,7 @@ void Builder::place_collective(Step& step, const Section& section) {
 void Builder::place_parts(Step& step, const Section& section) {
   const int n = size_of_comm(step.comm);
   const auto ranks = static_cast<std::size_t>(n);
-  const std::int64_t elements =
-      (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
+  const std::int64_t elements = (section.end - section.begin) / static_cast<std::int64_t>(size_of(step.dtype));
   const std::int64_t most = elements / (4 * n), gap = std::max<std::int64_t>(most / 8, 1);
   const auto spread = [&](Side& side, std::vector<std::int64_t> counts) {
     std::vector<std::size_t> order(ranks);

@@ -21,9 +21,8 @@ bool Builder::add_messages(Step& step, const Section& section) {
   choose_route(step);
   const int n = size_of_comm(step.comm);
   const bool exact = program_.comm(step.comm).exact;
-  const auto route =
-      static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
-                       options_.backends.begin());
+  const auto route = static_cast<int>(std::find(options_.backends.begin(), options_.backends.end(), step.backend) -
+                                      options_.backends.begin());
   const int tag = route * tags_per_route + random_.between(0, tags_per_route - 1);
   std::vector<std::pair<int, int>> pairs;
   const std::int64_t dice = random_.below(10);
@@ -41,12 +40,12 @@ bool Builder::add_messages(Step& step, const Section& section) {
   }
   // A rank's messages do not overlap, so its memory limits how large they can be.
   const auto element = static_cast<std::int64_t>(size_of(step.dtype));
-  const std::int64_t most =
-      (section.end - section.begin) / element / static_cast<std::int64_t>(4 * pairs.size());
+  const std::int64_t most = (section.end - section.begin) / element / static_cast<std::int64_t>(4 * pairs.size());
   for (const auto& [from, to] : pairs) {
     const std::int64_t count = count_up_to(most);
     const std::int64_t room =
-        count + (!over_nccl(step) && !exact && random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
+        count +
+        (!over_nccl(step) && !exact && random_.chance(15) ? random_.below(std::max<std::int64_t>(most / 4, 1)) : 0);
     step.packets.push_back({from, to, tag, count, 0, 0, room});
   }
   for (int r = 0; r < n; ++r) {
@@ -59,7 +58,8 @@ bool Builder::add_messages(Step& step, const Section& section) {
     const auto at = place_apart(counts, step.dtype, section);
     for (std::size_t i = 0; i < at.size(); ++i) *places[i] = at[i];
   }
-  if (!over_nccl(step) && may_take_any_source(step) && pairs.size() == 1 && pairs[0].first != pairs[0].second && random_.chance(15)) {
+  if (!over_nccl(step) && may_take_any_source(step) && pairs.size() == 1 && pairs[0].first != pairs[0].second &&
+      random_.chance(15)) {
     step.packets[0].any_source = true;
     step.packets[0].tag = first_unique_tag + static_cast<int>(program_.steps.size());
   }

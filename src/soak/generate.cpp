@@ -34,7 +34,8 @@ std::string GenerateOptions::rules() const {
   std::string text;
   std::size_t next = 0;
   for (const Op op : {Op::all_reduce, Op::all_gather, Op::broadcast, Op::reduce_scatter, Op::all_to_all, Op::reduce}) {
-    if (!of_two.empty()) text += fmt::format("{}{}={}", text.empty() ? "" : ";", name(op), of_two[next++ % of_two.size()]);
+    if (!of_two.empty())
+      text += fmt::format("{}{}={}", text.empty() ? "" : ";", name(op), of_two[next++ % of_two.size()]);
   }
   return text;
 }
@@ -88,9 +89,7 @@ Program without(const Program& program, const std::vector<int>& steps) {
           if (action.dropped) rank.back()[0].push_back({.act = Act::finish, .step = action.step});
         }
         for (Action& action : stream) action.dropped = false;
-        std::erase_if(stream, [&](const Action& action) {
-          return less.step(action.step).removed;
-        });
+        std::erase_if(stream, [&](const Action& action) { return less.step(action.step).removed; });
       }
     }
   }

@@ -14,9 +14,11 @@ struct GenerateOptions {
   int most_steps = 40;
   std::int64_t most_memory = 4 << 20;  ///< bytes per rank
   int most_threads = 3;
-  Memory memory = Memory::host;        ///< where the buffers are
-  bool online = false;                 ///< most collectives leave their route to the comm, whose routes change (ShuffledRoutes)
-  bool over_two = false;               ///< steps that name no backend may take a route over two libraries; generate() sets it by rules()
+  Memory memory = Memory::host;  ///< where the buffers are
+  /// Most collectives leave their route to the comm, whose routes change (ShuffledRoutes)
+  bool online = false;
+  /// Steps that name no backend may take a route over two libraries; generate() sets it by rules()
+  bool over_two = false;
   /// NCCL needs the same order of operations on all ranks, and its messages have neither tags nor lengths.
   bool with_nccl() const;
   /// The libraries that steps name. A route over two libraries serves only some comms, so no step names one.

@@ -22,7 +22,8 @@ class GuardedBytes {
     if (all == MAP_FAILED) throw std::bad_alloc();
     begin_ = static_cast<std::byte*>(all) + page();
     if (capacity_ > 0 && mprotect(begin_, capacity_, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
-    std::fill_n(begin_, capacity_ - bytes_, pattern);   // the buffer ends at the guard page behind it, because most mistakes overrun the end
+    // The buffer ends at the guard page behind it, because most mistakes overrun the end
+    std::fill_n(begin_, capacity_ - bytes_, pattern);
     if (bytes_ > 0) std::memcpy(data(), content.data(), bytes_);
   }
   ~GuardedBytes() { munmap(begin_ - page(), capacity_ + 2 * page()); }

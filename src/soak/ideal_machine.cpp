@@ -32,8 +32,7 @@ struct Rank {
 
 class Machine {
  public:
-  explicit Machine(const Program& program)
-      : program_(program), ranks_(static_cast<std::size_t>(program.ranks)) {
+  explicit Machine(const Program& program) : program_(program), ranks_(static_cast<std::size_t>(program.ranks)) {
     for (const Step& step : program.steps) {
       first_unit_.push_back(static_cast<int>(units_.size()));
       const auto members = static_cast<int>(program.comm(step.comm).members.size());
@@ -60,9 +59,8 @@ class Machine {
 
   void enter_phase(Rank& rank, int phase) {
     rank.phase = phase;
-    const auto threads = phase < static_cast<int>(program_.threads.size())
-                             ? program_.threads[static_cast<std::size_t>(phase)]
-                             : 0;
+    const auto threads =
+        phase < static_cast<int>(program_.threads.size()) ? program_.threads[static_cast<std::size_t>(phase)] : 0;
     rank.position.assign(static_cast<std::size_t>(threads), 0);
     rank.entered.assign(static_cast<std::size_t>(threads), false);
   }
@@ -133,8 +131,8 @@ class Machine {
     const auto own = accesses(program_, step(number), r);
     for (Instance& earlier : rank.issued) {
       if (!unit(earlier).complete() && conflict(earlier.accesses, own)) {
-        verdict_.mistake = "rank " + std::to_string(r) + " touches memory of a pending operation in step " +
-                           std::to_string(number);
+        verdict_.mistake =
+            "rank " + std::to_string(r) + " touches memory of a pending operation in step " + std::to_string(number);
         verdict_.finishes = false;
       }
     }
@@ -189,8 +187,7 @@ class Machine {
     if (rank.phase >= static_cast<int>(program_.threads.size())) return;
     verdict_.finishes = false;
     for (std::size_t t = 0; t < rank.position.size(); ++t) {
-      const auto& stream =
-          program_.streams[static_cast<std::size_t>(r)][static_cast<std::size_t>(rank.phase)][t];
+      const auto& stream = program_.streams[static_cast<std::size_t>(r)][static_cast<std::size_t>(rank.phase)][t];
       if (rank.position[t] < stream.size())
         verdict_.stuck.push_back({r, rank.phase, static_cast<int>(t), rank.position[t]});
     }
@@ -205,8 +202,6 @@ class Machine {
 
 }  // namespace
 
-Verdict run_ideal(const Program& program) {
-  return Machine(program).run();
-}
+Verdict run_ideal(const Program& program) { return Machine(program).run(); }
 
 }  // namespace medley::soak

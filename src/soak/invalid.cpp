@@ -35,7 +35,8 @@ class InvalidRank {
   /// Ends with an error on every rank except one that is killed.
   void run(Slot& slot) {
     for (int i = 0; i < plan_.before; ++i) all_reduce(plan_.count);
-    slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);   // before the barrier: the fault may end the comm while others are in it
+    // Before the barrier: the fault may end the comm while others are in it
+    slot.ready_ns = core::clock_ns(CLOCK_MONOTONIC);
     comm_.barrier();
     try {
       fault();
@@ -56,7 +57,7 @@ class InvalidRank {
   /// just freed. Late data of the failed operation must land in neither.
   void go_on_beside() {
     const std::vector<std::byte> pattern(values_.size() * 8, std::byte{0x11});
-    std::vector<std::vector<std::byte>> heap;   // of the sizes that Medley's own memory had
+    std::vector<std::vector<std::byte>> heap;  // of the sizes that Medley's own memory had
     for (std::size_t i = 0; i < 8; ++i) {
       for (const std::size_t width : {1, 2, 4, 8}) heap.emplace_back(values_.size() * width, std::byte{0x11});
     }
@@ -71,9 +72,10 @@ class InvalidRank {
     for (const auto& block : heap) {
       require(std::equal(block.begin(), block.end(), pattern.begin()), "memory of the program was overwritten");
     }
-    require(std::ranges::equal(guarded.all(), pattern) && guarded.intact(), "guarded memory of the program was overwritten");
+    require(std::ranges::equal(guarded.all(), pattern) && guarded.intact(),
+            "guarded memory of the program was overwritten");
   }
-  static bf16 sum_of_ones(int ranks) {   // exact for every number of ranks that can be started here
+  static bf16 sum_of_ones(int ranks) {  // exact for every number of ranks that can be started here
     const auto value = static_cast<float>(ranks);
     std::uint32_t bits = 0;
     std::memcpy(&bits, &value, sizeof bits);
@@ -97,24 +99,16 @@ class InvalidRank {
         if (!faulty_) all_reduce(plan_.count);
         break;
       case Fault::wrong_root:
-        comm_
-            .broadcast(Buffer(values_.data(), plan_.count, DType::f32), faulty_ ? 1 : 0, options(plan_.async))
-            .wait();
+        comm_.broadcast(Buffer(values_.data(), plan_.count, DType::f32), faulty_ ? 1 : 0, options(plan_.async)).wait();
         break;
       case Fault::swapped_order:
         if (faulty_) comm_.barrier(options(false));
         all_reduce(plan_.count);
         if (!faulty_) comm_.barrier(options(false));
         break;
-      case Fault::other_count:
-        all_reduce(plan_.count + (faulty_ ? 1 : 0));
-        break;
-      case Fault::other_type:
-        all_reduce(plan_.count, faulty_ ? DType::i32 : DType::f32);
-        break;
-      case Fault::other_size:
-        exchange_sizes();
-        break;
+      case Fault::other_count: all_reduce(plan_.count + (faulty_ ? 1 : 0)); break;
+      case Fault::other_type: all_reduce(plan_.count, faulty_ ? DType::i32 : DType::f32); break;
+      case Fault::other_size: exchange_sizes(); break;
       case Fault::killed:
       case Fault::stopped:
         if (faulty_) kill(getpid(), plan_.fault == Fault::killed ? SIGKILL : SIGSTOP);
@@ -123,7 +117,7 @@ class InvalidRank {
       case Fault::aborted: {
         const bool aborts = comm_.rank() == (plan_.victim + 1) % comm_.size();
         Work work = begin_all_reduce(options(true));
-        if (faulty_) std::this_thread::sleep_for(lateness);   // it has sent its RTS and makes no progress on the data
+        if (faulty_) std::this_thread::sleep_for(lateness);  // it has sent its RTS and makes no progress on the data
         if (aborts) work.wait_for(20ms);
         if (aborts) comm_.abort();
         return work.wait();
@@ -141,8 +135,9 @@ class InvalidRank {
   void exchange_sizes() {
     const int receiver = (plan_.victim + 1) % comm_.size();
     for (const std::int64_t more : {0, 1}) {
-      const bool larger = plan_.before % 2 == 0;   // on either side
-      const Buffer sent(values_.data(), plan_.count + (larger ? 0 : more), DType::f32), posted(values_.data(), plan_.count + (larger ? more : 0), DType::f32);
+      const bool larger = plan_.before % 2 == 0;  // on either side
+      const Buffer sent(values_.data(), plan_.count + (larger ? 0 : more), DType::f32),
+          posted(values_.data(), plan_.count + (larger ? more : 0), DType::f32);
       const Options how{.async = plan_.async, .tag = 7};
       if (faulty_) comm_.send(sent, receiver, how).wait();
       if (comm_.rank() == receiver) comm_.recv(posted, plan_.victim, how).wait();
@@ -151,7 +146,7 @@ class InvalidRank {
 
   const InvalidPlan& plan_;
   Comm comm_;
-  Comm beside_;   ///< must stay undisturbed
+  Comm beside_;  ///< must stay undisturbed
   bool faulty_;
   std::vector<float> values_;
 };
@@ -160,26 +155,16 @@ class InvalidRank {
 
 std::string_view name(Fault fault) {
   switch (fault) {
-    case Fault::skipped_collective:
-      return "skipped collective";
-    case Fault::wrong_root:
-      return "wrong root";
-    case Fault::swapped_order:
-      return "swapped order";
-    case Fault::other_count:
-      return "other count";
-    case Fault::other_type:
-      return "other type";
-    case Fault::killed:
-      return "killed rank";
-    case Fault::aborted:
-      return "abort with data in flight";
-    case Fault::late:
-      return "rank after the deadline";
-    case Fault::other_size:
-      return "message of another size";
-    default:
-      return "stopped rank";
+    case Fault::skipped_collective: return "skipped collective";
+    case Fault::wrong_root: return "wrong root";
+    case Fault::swapped_order: return "swapped order";
+    case Fault::other_count: return "other count";
+    case Fault::other_type: return "other type";
+    case Fault::killed: return "killed rank";
+    case Fault::aborted: return "abort with data in flight";
+    case Fault::late: return "rank after the deadline";
+    case Fault::other_size: return "message of another size";
+    default: return "stopped rank";
   }
 }
 
@@ -203,7 +188,7 @@ InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::s
   }
   if (!survives(plan.fault) && random.chance(12)) {
     plan.fault = Fault::other_size;
-    const std::int64_t border = plan.count * 4;   // the larger of the two sizes lies beyond it
+    const std::int64_t border = plan.count * 4;  // the larger of the two sizes lies beyond it
     plan.rules = fmt::format("p2p:0-{}={};p2p={}", border, random.one_of(backends), random.one_of(backends));
   }
   return plan;
@@ -244,7 +229,8 @@ void work_invalid(const WorkerOptions& options, int ranks, Slot& slot) {
       InvalidRank(plan, context.world()).run(slot);
       slot.finished = 1;
     } catch (const Error& error) {
-      report_error(slot, error);   // here, because destroying a context whose peer is stopped may take longer than an error may
+      // Here, because destroying a context whose peer is stopped may take longer than an error may
+      report_error(slot, error);
     }
   } catch (const Error& error) {
     report_error(slot, error);

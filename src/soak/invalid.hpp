@@ -20,13 +20,13 @@ enum class Fault : std::uint8_t {
   swapped_order,
   other_count,
   other_type,
-  killed,   ///< SIGKILL midway
-  stopped,  ///< SIGSTOP midway
-  aborted,  ///< another rank aborts the comm while the victim's data is in flight
-  late,     ///< the victim arrives, or progresses its data, after the deadline of the others
-  other_size,   ///< on a comm with exact sizes: the victim's message has another size than its receive
+  killed,      ///< SIGKILL midway
+  stopped,     ///< SIGSTOP midway
+  aborted,     ///< another rank aborts the comm while the victim's data is in flight
+  late,        ///< the victim arrives, or progresses its data, after the deadline of the others
+  other_size,  ///< on a comm with exact sizes: the victim's message has another size than its receive
 };
-inline constexpr int fault_count = 9;   ///< of those that are drawn alike; some programs are changed to the last one
+inline constexpr int fault_count = 9;  ///< of those that are drawn alike; some programs are changed to the last one
 std::string_view name(Fault fault);
 
 /// The fault and where it happens: a pure function of the seed, the number of ranks and the backends.
@@ -38,9 +38,10 @@ struct InvalidPlan {
   std::string backend{};
   bool async = false;
   std::int64_t count = 1;  ///< elements per operation
-  bool filled_in = false;  ///< bf16, which libraries do not reduce themselves: the data passes through Medley's own scratch memory
-  bool checked = true;     ///< in check mode
-  std::string rules{};     ///< of other_size: the two sizes may lead to two backends
+  /// bf16, which libraries do not reduce themselves: the data passes through Medley's own scratch memory
+  bool filled_in = false;
+  bool checked = true;  ///< in check mode
+  std::string rules{};  ///< of other_size: the two sizes may lead to two backends
 };
 InvalidPlan plan_invalid(std::uint64_t seed, int ranks, const std::vector<std::string>& backends);
 std::string to_text(const InvalidPlan& plan);

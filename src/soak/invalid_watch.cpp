@@ -16,9 +16,7 @@ using namespace std::chrono_literals;
 
 constexpr auto time_to_start = 60s;  // mpirun on a busy machine takes seconds
 
-bool takes_the_rank(Fault fault) {
-  return fault == Fault::killed || fault == Fault::stopped;
-}
+bool takes_the_rank(Fault fault) { return fault == Fault::killed || fault == Fault::stopped; }
 
 /// A rank that stops making progress may have sent all its data before.
 bool may_go_well(const InvalidPlan& plan) { return plan.fault == Fault::late && plan.async; }
@@ -53,7 +51,10 @@ class InvalidWatch {
     std::int64_t fault_at = 0;
     for (int r = 0; r < ranks_; ++r) fault_at = std::max<std::int64_t>(fault_at, report_[r].ready_ns);
     const std::int64_t allowed = time_allowed(plan_.fault, options_.deadline).count();
-    while (!all_reported() && core::clock_ns(CLOCK_MONOTONIC) < fault_at + allowed + std::chrono::nanoseconds(survives(plan_.fault) ? 10s : 1s).count()) usleep(1000);
+    while (!all_reported() &&
+           core::clock_ns(CLOCK_MONOTONIC) <
+               fault_at + allowed + std::chrono::nanoseconds(survives(plan_.fault) ? 10s : 1s).count())
+      usleep(1000);
     return judge(fault_at, allowed);
   }
   const InvalidPlan& plan() const { return plan_; }
@@ -68,7 +69,8 @@ class InvalidWatch {
   }
   bool all_reported() const {
     for (int r = 0; r < ranks_; ++r) {
-      if (lives(r) && report_[r].reported == Reported::nothing && !(may_go_well(plan_) && report_[r].finished == 1)) return false;
+      if (lives(r) && report_[r].reported == Reported::nothing && !(may_go_well(plan_) && report_[r].finished == 1))
+        return false;
     }
     return true;
   }
@@ -87,12 +89,11 @@ class InvalidWatch {
       const std::int64_t noticed = slot.noticed_ns > 0 ? slot.noticed_ns : slot.reported_ns;
       if (slot.reported == Reported::nothing && slot.finished == 1 && may_go_well(plan_)) continue;
       if (slot.reported == Reported::nothing) {
-        wrong +=
-            fmt::format("rank {} {}\n", r, slot.finished == 1 ? "noticed nothing" : "reported no error in time");
+        wrong += fmt::format("rank {} {}\n", r, slot.finished == 1 ? "noticed nothing" : "reported no error in time");
       } else if (noticed > fault_at + allowed) {
-        wrong += fmt::format("rank {} reported an error after {:.1f} s, not {:.1f}: {}\n", r,
-                             static_cast<double>(noticed - fault_at) * 1e-9,
-                             static_cast<double>(allowed) * 1e-9, slot.text);
+        wrong +=
+            fmt::format("rank {} reported an error after {:.1f} s, not {:.1f}: {}\n", r,
+                        static_cast<double>(noticed - fault_at) * 1e-9, static_cast<double>(allowed) * 1e-9, slot.text);
       } else if (!right_kind(plan_.fault, slot.error_kind)) {
         wrong += fmt::format("rank {} reported the wrong error: {}\n", r, slot.text);
       }

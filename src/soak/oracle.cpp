@@ -11,13 +11,9 @@
 namespace medley::soak {
 namespace {
 
-const CommPlan& comm_of(const Program& program, const Step& step) {
-  return program.comm(step.comm);
-}
+const CommPlan& comm_of(const Program& program, const Step& step) { return program.comm(step.comm); }
 
-std::size_t bytes_of(std::int64_t count, DType dtype) {
-  return static_cast<std::size_t>(count) * size_of(dtype);
-}
+std::size_t bytes_of(std::int64_t count, DType dtype) { return static_cast<std::size_t>(count) * size_of(dtype); }
 
 /// Where part `r` of a side begins and how many elements it has. Without counts, the parts are equal.
 std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
@@ -32,8 +28,11 @@ double error_of(const Step& step, double largest) {
   const auto n = static_cast<double>(step.shares.size());
   const auto once = [&](double value) { return bound.at(value, value); };
   if (!reduces(step.op)) return once(largest);
-  const double sum = n * once(largest) + n * n * largest * 0x1p-24;   // the others' values, and the rounding of the sum
-  return step.op == Op::reduce_scatter ? sum + n * largest * (step.dtype == DType::bf16 ? 0x1p-8 : step.dtype == DType::f16 ? 0x1p-11 : 0)
+  const double sum = n * once(largest) + n * n * largest * 0x1p-24;  // the others' values, and the rounding of the sum
+  return step.op == Op::reduce_scatter ? sum + n * largest *
+                                                   (step.dtype == DType::bf16  ? 0x1p-8
+                                                    : step.dtype == DType::f16 ? 0x1p-11
+                                                                               : 0)
                                        : sum + once(n * largest + sum);
 }
 
@@ -65,8 +64,7 @@ bool Oracle::exact(const Step& step) const {
   // The parts of reduce_scatterv are at different offsets on each rank; other reductions have one part.
   const bool parts = step.op == Op::reduce_scatterv;
   for (int p = 0; p < (parts ? n : 1); ++p) {
-    const std::int64_t count =
-        parts ? step.shares[0].in.counts[static_cast<std::size_t>(p)] : step.shares[0].in.count;
+    const std::int64_t count = parts ? step.shares[0].in.counts[static_cast<std::size_t>(p)] : step.shares[0].in.count;
     for (std::int64_t i = 0; i < count; ++i) {
       for (int r = 0; r < n; ++r) {
         const Side& in = step.shares[static_cast<std::size_t>(r)].in;
@@ -84,8 +82,7 @@ std::vector<std::byte> Oracle::given_by(const Step& step, int member) const {
   const Side& side = step.shares[static_cast<std::size_t>(member)].in;
   std::vector<std::byte> bytes;
   const auto add = [&](std::int64_t offset, std::int64_t count) {
-    const std::byte* from =
-        at(step, member, side.at + static_cast<std::int64_t>(bytes_of(offset, step.dtype)));
+    const std::byte* from = at(step, member, side.at + static_cast<std::int64_t>(bytes_of(offset, step.dtype)));
     bytes.insert(bytes.end(), from, from + bytes_of(count, step.dtype));
   };
   if (side.counts.empty()) add(0, side.count);
@@ -130,8 +127,7 @@ void Oracle::copy_collective(const Step& step, const std::vector<std::vector<std
     const bool is_root = r == step.root;
     switch (step.op) {
       case Op::broadcast:
-        if (!is_root)
-          take(step, r, -1, root_given.data(), step.shares[static_cast<std::size_t>(r)].out.count);
+        if (!is_root) take(step, r, -1, root_given.data(), step.shares[static_cast<std::size_t>(r)].out.count);
         break;
       case Op::gather:
       case Op::gatherv:
@@ -153,13 +149,11 @@ void Oracle::copy_collective(const Step& step, const std::vector<std::vector<std
           const Side& side = step.shares[static_cast<std::size_t>(from)].in;
           std::int64_t skip = 0;  // the parts are packed in the input
           for (int before = 0; before < r; ++before) skip += part_of(side, before, n).second;
-          take(step, r, to_all ? from : -1,
-               given[static_cast<std::size_t>(from)].data() + bytes_of(skip, step.dtype),
+          take(step, r, to_all ? from : -1, given[static_cast<std::size_t>(from)].data() + bytes_of(skip, step.dtype),
                part_of(side, r, n).second);
         }
         break;
-      default:
-        break;
+      default: break;
     }
   }
 }

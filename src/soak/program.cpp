@@ -26,9 +26,8 @@ void add_side(std::vector<Interval>& list, const Side& side, DType dtype, bool w
 
 bool conflict(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   return std::any_of(a.begin(), a.end(), [&](const Interval& x) {
-    return std::any_of(b.begin(), b.end(), [&](const Interval& y) {
-      return (x.write || y.write) && x.begin < y.end && y.begin < x.end;
-    });
+    return std::any_of(b.begin(), b.end(),
+                       [&](const Interval& y) { return (x.write || y.write) && x.begin < y.end && y.begin < x.end; });
   });
 }
 
@@ -37,9 +36,7 @@ int rank_in(const CommPlan& comm, int world_rank) {
   return place == comm.members.end() ? -1 : static_cast<int>(place - comm.members.begin());
 }
 
-bool is_comm_maker(Kind kind) {
-  return kind == Kind::split || kind == Kind::subset || kind == Kind::dup;
-}
+bool is_comm_maker(Kind kind) { return kind == Kind::split || kind == Kind::subset || kind == Kind::dup; }
 
 bool takes_part(const Program& program, const Step& step, int world_rank) {
   if (step.kind == Kind::touch) return step.rank == world_rank;
@@ -88,13 +85,13 @@ std::vector<std::vector<Interval>> operations(const Program& program, const Step
 }
 
 bool rounds(const Step& step) {
-  return step.kind == Kind::collective && compress::is_compressed(step.algorithm) && compress::parse_spec(step.algorithm.substr(1)).lossy();
+  return step.kind == Kind::collective && compress::is_compressed(step.algorithm) &&
+         compress::parse_spec(step.algorithm.substr(1)).lossy();
 }
 
 bool collects(const Program& program, const Step& step, int world_rank) {
   if (rounds(step)) return true;
-  return step.kind == Kind::any_source &&
-         rank_in(program.comm(step.comm), world_rank) == step.packets.front().to;
+  return step.kind == Kind::any_source && rank_in(program.comm(step.comm), world_rank) == step.packets.front().to;
 }
 
 std::vector<std::byte> initial_memory(const Program& program, int world_rank) {

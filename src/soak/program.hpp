@@ -97,7 +97,8 @@ struct Action {
   bool dropped = false;  ///< for issue: the Work is dropped; a later step that is waited for covers it
   Wait wait{};           ///< for finish
   int microseconds = 0;  ///< for delay
-  int max_wait = 0;      ///< for a blocking issue, in microseconds: it may return before completion and is then waited for
+  /// For a blocking issue, in microseconds: it may return before completion and is then waited for
+  int max_wait = 0;
 };
 using Stream = std::vector<Action>;
 
@@ -106,7 +107,7 @@ struct Program {
   int ranks = 1;
   std::int64_t memory = 0;  ///< bytes per rank
   bool progress_thread = false;
-  bool one_order = false;   ///< all ranks issue their steps in the same order
+  bool one_order = false;         ///< all ranks issue their steps in the same order
   std::vector<DType> palette{};   ///< the initial dtypes of the slabs of memory
   std::vector<CommPlan> comms{};  ///< the first is the world
   std::vector<Step> steps{};
@@ -125,13 +126,15 @@ bool is_comm_maker(Kind kind);
 bool takes_part(const Program& program, const Step& step, int world_rank);
 /// The memory the step touches on a rank; `packet` selects one of its messages, -1 all of them.
 std::vector<Interval> accesses(const Program& program, const Step& step, int world_rank, int packet = -1);
-/// The same by operation: the sends and receives of a step are operations of their own, and so are the tensors of a list or a fuse scope.
+/// The same by operation: the sends and receives of a step are operations of their own, and so are the tensors of a
+/// list or a fuse scope.
 std::vector<std::vector<Interval>> operations(const Program& program, const Step& step, int world_rank);
 /// One of the tensors that a side is divided into.
 Side tensor_of(const Side& side, DType dtype, int tensor, int tensors);
 /// Whether a collective is compressed by a codec that rounds.
 bool rounds(const Step& step);
-/// Whether a rank works on memory of its own first, synchronously: a receive from any source, or a collective that rounds.
+/// Whether a rank works on memory of its own first, synchronously: a receive from any source, or a collective that
+/// rounds.
 bool collects(const Program& program, const Step& step, int world_rank);
 
 /// The initial content of a rank's memory: slabs of the palette's types with values that can be reduced

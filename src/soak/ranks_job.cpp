@@ -19,8 +19,7 @@ namespace {
 
 constexpr std::size_t most_output = 4000;
 
-[[noreturn]] void be_launcher(const LaunchOptions& options, const std::string& log,
-                              const std::string& report) {
+[[noreturn]] void be_launcher(const LaunchOptions& options, const std::string& log, const std::string& report) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   setpgid(0, 0);  // the supervising process handles the terminal's signals
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);

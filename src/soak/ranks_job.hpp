@@ -15,8 +15,7 @@ namespace medley::soak {
 class RanksJob {
  public:
   /// `arguments` follow the command's name; the ranks find `report` through the environment.
-  RanksJob(int ranks, const std::vector<std::string>& arguments, const std::string& backends,
-           const Report& report);
+  RanksJob(int ranks, const std::vector<std::string>& arguments, const std::string& backends, const Report& report);
   ~RanksJob();  ///< ends all ranks
   RanksJob(const RanksJob&) = delete;
   RanksJob& operator=(const RanksJob&) = delete;

@@ -48,9 +48,7 @@ void Report::map() {
   slots_ = static_cast<Slot*>(memory);
 }
 
-void Report::clear() {
-  std::memset(static_cast<void*>(slots_), 0, bytes_);
-}
+void Report::clear() { std::memset(static_cast<void*>(slots_), 0, bytes_); }
 
 Report::~Report() {
   if (slots_) munmap(slots_, bytes_);

@@ -14,11 +14,10 @@ struct Slot {
   std::atomic<std::int64_t> started;   ///< programs begun
   std::atomic<std::int64_t> finished;  ///< programs completed on this rank, and by then on all others
   std::atomic<Reported> reported;
-  std::atomic<std::int32_t> through;    ///< 1 once the rank has run all its programs
+  std::atomic<std::int32_t> through;  ///< 1 once the rank has run all its programs
   std::atomic<std::int32_t> process;
   std::int32_t error_kind;
-  std::atomic<std::int64_t>
-      ready_ns;  ///< when a rank of an invalid program was ready for the fault, steady clock
+  std::atomic<std::int64_t> ready_ns;    ///< when a rank of an invalid program was ready for the fault, steady clock
   std::atomic<std::int64_t> noticed_ns;  ///< when it saw the error, if it did something before reporting it
   std::atomic<std::int64_t> reported_ns;
   char text[1024];

@@ -21,9 +21,13 @@ namespace {
 /// Counts and offsets of one call, overwritten when it returns, so that a late reader gets garbage.
 struct Lists {
   explicit Lists(const Share& share)
-      : in_counts(share.in.counts), in_offsets(share.in.offsets), out_counts(share.out.counts), out_offsets(share.out.offsets) {}
+      : in_counts(share.in.counts),
+        in_offsets(share.in.offsets),
+        out_counts(share.out.counts),
+        out_offsets(share.out.offsets) {}
   ~Lists() {
-    for (auto* list : {&in_counts, &in_offsets, &out_counts, &out_offsets}) std::fill(list->begin(), list->end(), -0x5a5a5a5a5a);
+    for (auto* list : {&in_counts, &in_offsets, &out_counts, &out_offsets})
+      std::fill(list->begin(), list->end(), -0x5a5a5a5a5a);
   }
   Lists(const Lists&) = delete;
   Lists& operator=(const Lists&) = delete;
@@ -80,15 +84,9 @@ class Runner {
   void act(const Action& action) {
     Work& work = works_[static_cast<std::size_t>(action.step)];
     switch (action.act) {
-      case Act::delay:
-        std::this_thread::sleep_for(std::chrono::microseconds(action.microseconds));
-        break;
-      case Act::fork:
-        try_in_child();
-        break;
-      case Act::test:
-        work.test();
-        break;
+      case Act::delay: std::this_thread::sleep_for(std::chrono::microseconds(action.microseconds)); break;
+      case Act::fork: try_in_child(); break;
+      case Act::test: work.test(); break;
       case Act::finish:
         finish(work, action.wait), check_source(action.step, work);
         for (Work& tensor : of_tensors_[static_cast<std::size_t>(action.step)]) finish(tensor, action.wait);
@@ -112,7 +110,7 @@ class Runner {
   /// comms alone.
   void try_in_child() {
     const pid_t child = fork();
-    if (child < 0) return;   // fork failed
+    if (child < 0) return;  // fork failed
     if (child == 0) {
       try {
         comms_[0].barrier();
@@ -138,8 +136,8 @@ class Runner {
     if (s.kind != Kind::messages || s.packets.size() != 1) return;
     const Packet& p = s.packets[0];
     if (comm(s).rank() != p.to || p.from == p.to || work.source() == p.from) return;
-    complain_of(fmt::format("step {}: the message came from rank {}, says source(), but was sent by {}",
-                            number, work.source(), p.from));
+    complain_of(fmt::format("step {}: the message came from rank {}, says source(), but was sent by {}", number,
+                            work.source(), p.from));
   }
 
   Work issue(const Action& action) {
@@ -152,36 +150,35 @@ class Runner {
                           .deterministic = s.deterministic};
     switch (s.kind) {
       case Kind::collective:
-        return s.tensors > 0 ? fused(action, s, options) : rounds(s) ? rounded(action.step, options) : collective(s, options);
-      case Kind::messages:
-        return messages(s, options);
-      case Kind::any_source:
-        return any_source(action.step, options);
-      case Kind::touch:
-        touch(action.step);
-        break;
-      case Kind::drop:
-        comm(s) = Comm();
-        break;
-      default:
-        make_comm(s);
+        return s.tensors > 0 ? fused(action, s, options)
+               : rounds(s)   ? rounded(action.step, options)
+                             : collective(s, options);
+      case Kind::messages: return messages(s, options);
+      case Kind::any_source: return any_source(action.step, options);
+      case Kind::touch: touch(action.step); break;
+      case Kind::drop: comm(s) = Comm(); break;
+      default: make_comm(s);
     }
     return {};
   }
 
   Work collective(const Step& s, const Options& options) {
     const Share& share = s.shares[static_cast<std::size_t>(comm(s).rank())];
-    return collective(s, options, memory_.buffer(share.in.at, share.in.count, s.dtype), memory_.buffer(share.out.at, share.out.count, s.dtype));
+    return collective(s, options, memory_.buffer(share.in.at, share.in.count, s.dtype),
+                      memory_.buffer(share.out.at, share.out.count, s.dtype));
   }
 
-  /// On memory of its own: what a lossy codec returns is compared with its bound, and the program continues with the exact result.
+  /// On memory of its own: what a lossy codec returns is compared with its bound, and the program continues with the
+  /// exact result.
   Work rounded(int number, Options options) {
     const Step& s = step(number);
     const int me = comm(s).rank();
     const Share& share = s.shares[static_cast<std::size_t>(me)];
-    const auto element = static_cast<std::int64_t>(size_of(s.dtype)), in_bytes = share.in.count * element, out_bytes = share.out.count * element;
+    const auto element = static_cast<std::int64_t>(size_of(s.dtype)), in_bytes = share.in.count * element,
+               out_bytes = share.out.count * element;
     const std::byte* const given = memory_.take(share.in.at, in_bytes);
-    RankMemory in({given, given + in_bytes}, kind_), out(std::vector<std::byte>(static_cast<std::size_t>(out_bytes)), kind_);
+    RankMemory in({given, given + in_bytes}, kind_),
+        out(std::vector<std::byte>(static_cast<std::size_t>(out_bytes)), kind_);
     options.async = false;
     options.max_wait = {};
     collective(s, options, in.buffer(0, share.in.count, s.dtype), out.buffer(0, share.out.count, s.dtype));
@@ -190,9 +187,10 @@ class Runner {
     const std::byte* const found = out.take(0, out_bytes);
     for (std::int64_t at = 0; at < out_bytes; at += element) {
       const double value = value_of(s.dtype, found + at), right = value_of(s.dtype, exact.data() + at);
-      if (std::abs(value - right) <= expected.error) continue;   // also false for NaN
-      complain_of(fmt::format("step {}: element {} is {} after {}; the exact result is {}, and the bound of the error {}", number, at / element,
-                              value, s.algorithm.substr(1), right, expected.error));
+      if (std::abs(value - right) <= expected.error) continue;  // also false for NaN
+      complain_of(
+          fmt::format("step {}: element {} is {} after {}; the exact result is {}, and the bound of the error {}",
+                      number, at / element, value, s.algorithm.substr(1), right, expected.error));
       break;
     }
     if (out_bytes > 0) std::memcpy(memory_.take(share.out.at, 0), exact.data(), exact.size());
@@ -207,34 +205,20 @@ class Runner {
     const std::unique_ptr<Lists> lists = std::make_unique<Lists>(share);
     const Parts ins{lists->in_counts, lists->in_offsets}, outs{lists->out_counts, lists->out_offsets};
     switch (s.op) {
-      case Op::broadcast:
-        return c.broadcast(c.rank() == s.root ? in : out, s.root, options);
-      case Op::reduce:
-        return c.reduce(in, out, s.reduce, s.root, options);
-      case Op::all_reduce:
-        return c.all_reduce(in, out, s.reduce, options);
-      case Op::gather:
-        return c.gather(in, out, s.root, options);
-      case Op::all_gather:
-        return c.all_gather(in, out, options);
-      case Op::scatter:
-        return c.scatter(in, out, s.root, options);
-      case Op::reduce_scatter:
-        return c.reduce_scatter(in, out, s.reduce, options);
-      case Op::all_to_all:
-        return c.all_to_all(in, out, options);
-      case Op::gatherv:
-        return c.gatherv(in, out, outs, s.root, options);
-      case Op::scatterv:
-        return c.scatterv(in, ins, out, s.root, options);
-      case Op::all_gatherv:
-        return c.all_gatherv(in, out, outs, options);
-      case Op::reduce_scatterv:
-        return c.reduce_scatterv(in, ins, out, s.reduce, options);
-      case Op::all_to_allv:
-        return c.all_to_allv(in, ins, out, outs, options);
-      default:
-        return c.barrier(options);
+      case Op::broadcast: return c.broadcast(c.rank() == s.root ? in : out, s.root, options);
+      case Op::reduce: return c.reduce(in, out, s.reduce, s.root, options);
+      case Op::all_reduce: return c.all_reduce(in, out, s.reduce, options);
+      case Op::gather: return c.gather(in, out, s.root, options);
+      case Op::all_gather: return c.all_gather(in, out, options);
+      case Op::scatter: return c.scatter(in, out, s.root, options);
+      case Op::reduce_scatter: return c.reduce_scatter(in, out, s.reduce, options);
+      case Op::all_to_all: return c.all_to_all(in, out, options);
+      case Op::gatherv: return c.gatherv(in, out, outs, s.root, options);
+      case Op::scatterv: return c.scatterv(in, ins, out, s.root, options);
+      case Op::all_gatherv: return c.all_gatherv(in, out, outs, options);
+      case Op::reduce_scatterv: return c.reduce_scatterv(in, ins, out, s.reduce, options);
+      case Op::all_to_allv: return c.all_to_allv(in, ins, out, outs, options);
+      default: return c.barrier(options);
     }
   }
 
@@ -258,7 +242,8 @@ class Runner {
     {
       const Fuse scope(c);
       for (std::size_t t = 0; t < in.size(); ++t) {
-        works.push_back(broadcast ? c.broadcast(out[t], s.root, options) : c.all_reduce(in[t], out[t], s.reduce, options));
+        works.push_back(broadcast ? c.broadcast(out[t], s.root, options)
+                                  : c.all_reduce(in[t], out[t], s.reduce, options));
       }
     }
     if (!action.async) {
@@ -271,8 +256,7 @@ class Runner {
     Comm& c = comm(s);
     std::vector<Message> list;
     for (const Packet& p : s.packets) {
-      if (p.from == c.rank())
-        list.push_back(outgoing(memory_.buffer(p.from_at, p.count, s.dtype), p.to, p.tag));
+      if (p.from == c.rank()) list.push_back(outgoing(memory_.buffer(p.from_at, p.count, s.dtype), p.to, p.tag));
       if (p.to == c.rank())
         list.push_back(
             incoming(memory_.buffer(p.to_at, p.room, s.dtype), p.any_source ? any_source_rank : p.from, p.tag));
@@ -306,8 +290,7 @@ class Runner {
       std::size_t k = 0;
       while (k < filled.size() && (filled[k] || s.packets[k].from != works[i].source())) ++k;
       if (k == filled.size()) {
-        complain_of(
-            fmt::format("step {}: a message came from rank {}, which sent fewer", number, works[i].source()));
+        complain_of(fmt::format("step {}: a message came from rank {}, which sent fewer", number, works[i].source()));
         continue;
       }
       filled[k] = true;
@@ -322,8 +305,8 @@ class Runner {
     const Step& s = step(number);
     std::byte* const place = memory_.take(s.at, s.bytes);
     if (hash(place, s.bytes) != oracle_.found(number)) {
-      complain_of(fmt::format("step {}: memory {} to {} was not what it must be by then", number, s.at,
-                              s.at + s.bytes));
+      complain_of(
+          fmt::format("step {}: memory {} to {} was not what it must be by then", number, s.at, s.at + s.bytes));
     }
     write_touch(program_, number, place);
     memory_.put(s.at, s.bytes);
@@ -345,8 +328,7 @@ class Runner {
     if (s.kind == Kind::subset) {
       std::vector<int> ranks;
       const auto& members = program_.comm(s.made[0]).members;
-      for (int member : members)
-        ranks.push_back(rank_in(program_.comm(s.comm), member));
+      for (int member : members) ranks.push_back(rank_in(program_.comm(s.comm), member));
       made = parent.subset(ranks, options);
     }
     if (number >= 0) comms_[static_cast<std::size_t>(number)] = made;
@@ -362,16 +344,15 @@ class Runner {
     int last = -1;
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
-      if (s.removed || s.kind == Kind::drop || is_comm_maker(s.kind) || !takes_part(program_, s, rank_))
-        continue;
+      if (s.removed || s.kind == Kind::drop || is_comm_maker(s.kind) || !takes_part(program_, s, rank_)) continue;
       for (const Interval& interval : accesses(program_, s, rank_)) {
         if (interval.write && interval.begin <= byte && byte < interval.end) last = static_cast<int>(i);
       }
     }
     const std::string writer =
         last < 0 ? "which no step writes" : fmt::format("which step {} is the last to write", last);
-    complain_of(fmt::format("byte {}, {}, is {:#04x} and must be {:#04x}", byte, writer,
-                            static_cast<int>(*here), static_cast<int>(*there)));
+    complain_of(fmt::format("byte {}, {}, is {:#04x} and must be {:#04x}", byte, writer, static_cast<int>(*here),
+                            static_cast<int>(*there)));
   }
 
   static constexpr int any_source_rank = medley::any_source;
@@ -383,7 +364,7 @@ class Runner {
   RankMemory memory_;
   std::vector<Comm> comms_;
   std::vector<Work> works_;
-  std::vector<std::vector<Work>> of_tensors_;   ///< by step: those of the tensors of a fuse scope
+  std::vector<std::vector<Work>> of_tensors_;  ///< by step: those of the tensors of a fuse scope
   std::mutex mutex_;
   std::string wrong_;
   std::exception_ptr failure_;

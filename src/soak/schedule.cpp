@@ -15,8 +15,8 @@ struct Wishes {
   struct IssueStyle {
     bool blocking = false;
     bool dropped = false;
-    int delay = 0;      ///< before the step, in microseconds
-    int max_wait = 0;   ///< for a blocking step, in microseconds
+    int delay = 0;     ///< before the step, in microseconds
+    int max_wait = 0;  ///< for a blocking step, in microseconds
     bool forks = false;
     int looks_at = -1;  ///< a step it tests or waits for afterwards
     bool only_tests = false;
@@ -90,8 +90,7 @@ class Scheduler {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       const Step& s = program_.steps[i];
       if (takes_part(program_, s, rank)) {
-        order[static_cast<std::size_t>(s.phase)][static_cast<std::size_t>(s.thread)].push_back(
-            static_cast<int>(i));
+        order[static_cast<std::size_t>(s.phase)][static_cast<std::size_t>(s.thread)].push_back(static_cast<int>(i));
       }
     }
     return order;
@@ -106,8 +105,7 @@ class Scheduler {
   /// Whether a rank may issue two steps in either order without changing the program's meaning.
   bool independent(const Step& a, const Step& b, int rank) {
     for (const auto& [x, y] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-      if (is_comm_maker(x->kind) && std::find(x->made.begin(), x->made.end(), y->comm) != x->made.end())
-        return false;
+      if (is_comm_maker(x->kind) && std::find(x->made.begin(), x->made.end(), y->comm) != x->made.end()) return false;
       if (x->kind == Kind::drop && x->comm == y->comm) return false;
     }
     const auto ordered = [](const Step& s) { return s.kind == Kind::collective || is_comm_maker(s.kind); };
@@ -130,8 +128,7 @@ class Scheduler {
 
   /// Whether the rank's part in a step is always complete when the call returns.
   bool immediate(const Step& s, int rank) {
-    return s.kind == Kind::touch || s.kind == Kind::drop || is_comm_maker(s.kind) ||
-           collects(program_, s, rank);
+    return s.kind == Kind::touch || s.kind == Kind::drop || is_comm_maker(s.kind) || collects(program_, s, rank);
   }
 
   std::vector<std::vector<Stream>> lower(int rank) {
@@ -156,8 +153,7 @@ class Scheduler {
     return streams;
   }
 
-  Stream lower_thread(int rank, const std::vector<int>& list, std::vector<int>& pending,
-                      std::set<int>& finished) {
+  Stream lower_thread(int rank, const std::vector<int>& list, std::vector<int>& pending, std::set<int>& finished) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     Stream stream;
     const auto finish = [&](int number, Wait wait) {
@@ -168,8 +164,7 @@ class Scheduler {
     for (int number : list) {
       const Step& s = step(number);
       const Wishes::IssueStyle& style = wishes.style[static_cast<std::size_t>(number)];
-      if (style.delay > 0)
-        stream.push_back({.act = Act::delay, .step = number, .microseconds = style.delay});
+      if (style.delay > 0) stream.push_back({.act = Act::delay, .step = number, .microseconds = style.delay});
       if (style.forks) stream.push_back({.act = Act::fork, .step = number});
       const bool now = immediate(s, rank);
       if (s.kind == Kind::touch || collects(program_, s, rank)) {  // no pending operation may use the memory then
@@ -187,8 +182,7 @@ class Scheduler {
                         .max_wait = patient ? style.max_wait : 0});
       if (async) pending.push_back(number);
       const int other = style.looks_at;
-      if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other))
-        continue;
+      if (std::find(pending.begin(), pending.end(), other) == pending.end() || droppable(rank, other)) continue;
       if (style.only_tests) {
         stream.push_back({.act = Act::test, .step = other});
       } else {
@@ -198,8 +192,8 @@ class Scheduler {
     return stream;
   }
 
-  /// Whether the rank may drop a step's Work: for each of the step's operations, a later one that touches the same memory and keeps its
-  /// Work implies that it is complete.
+  /// Whether the rank may drop a step's Work: for each of the step's operations, a later one that touches the same
+  /// memory and keeps its Work implies that it is complete.
   bool droppable(int rank, int number) {
     const Wishes& wishes = wishes_[static_cast<std::size_t>(rank)];
     if (!wishes.style[static_cast<std::size_t>(number)].dropped) return false;
@@ -209,7 +203,8 @@ class Scheduler {
       for (const auto& thread : phase) {
         for (int other : thread) {
           const std::vector<Interval> memory = later ? touched(step(other), rank) : std::vector<Interval>{};
-          if (immediate(step(other), rank) && conflict(touched(step(number), rank), memory)) return false;  // the rank itself must wait for it
+          // The rank itself must wait for it
+          if (immediate(step(other), rank) && conflict(touched(step(number), rank), memory)) return false;
           if (!wishes.style[static_cast<std::size_t>(other)].dropped && step(other).kind == Kind::collective)
             std::erase_if(uncovered, [&](const auto& one) { return conflict(one, memory); });
           later = later || other == number;
@@ -227,8 +222,7 @@ class Scheduler {
       stream.push_back(
           {.act = Act::finish,
            .step = number,
-           .wait =
-               wishes_[static_cast<std::size_t>(rank)].style[static_cast<std::size_t>(number)].last_wait});
+           .wait = wishes_[static_cast<std::size_t>(rank)].style[static_cast<std::size_t>(number)].last_wait});
     }
   }
 
@@ -279,8 +273,6 @@ class Scheduler {
 
 }  // namespace
 
-void schedule(Program& program, Random& random) {
-  Scheduler(program, random).run();
-}
+void schedule(Program& program, Random& random) { Scheduler(program, random).run(); }
 
 }  // namespace medley::soak

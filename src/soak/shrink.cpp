@@ -20,8 +20,7 @@ std::vector<int> shrink(int steps, const std::function<bool(const std::vector<in
                          kept.begin() + static_cast<std::ptrdiff_t>(end));
         if (!fails(candidate)) continue;
         left_out = candidate;
-        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(begin),
-                   kept.begin() + static_cast<std::ptrdiff_t>(end));
+        kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(begin), kept.begin() + static_cast<std::ptrdiff_t>(end));
         again = piece == 1;  // removing one step may make another one useless
       }
     }

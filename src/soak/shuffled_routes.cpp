@@ -11,10 +11,12 @@
 namespace medley::soak {
 namespace {
 
-/// Over each backend its own collective and the first of Medley's algorithms, all equally fast. Contexts skip what a comm cannot take.
+/// Over each backend its own collective and the first of Medley's algorithms, all equally fast. Contexts skip what a
+/// comm cannot take.
 std::vector<route::Timing> timings(const std::vector<std::string>& backends, Op op) {
   std::vector<route::Timing> list;
-  for (const std::string& backend : backends) list.push_back({{backend, std::string(algorithms::native)}, 100, 99, 101, 20});
+  for (const std::string& backend : backends)
+    list.push_back({{backend, std::string(algorithms::native)}, 100, 99, 101, 20});
   const auto names = algorithms::names(op);
   for (const std::string& backend : backends) {
     if (!names.empty()) list.push_back({{backend, std::string(names.front())}, 110, 109, 111, 20});
@@ -33,7 +35,8 @@ ShuffledRoutes::ShuffledRoutes(const std::vector<std::string>& backends) {
     for (int c = 0; c < route::dtype_class_count; ++c) {
       const auto dtype = static_cast<route::DTypeClass>(c);
       if (reduces(op) == (dtype == route::DTypeClass::any)) continue;
-      for (const route::Shape shape : {route::Shape{1, 2}, route::Shape{2, 1}}) {   // the nearest serves comms of other sizes
+      // The nearest serves comms of other sizes
+      for (const route::Shape shape : {route::Shape{1, 2}, route::Shape{2, 1}}) {
         for (const std::int64_t bytes : {std::int64_t{64}, std::int64_t{64} << 10}) {
           table.put({{op, Memory::host, dtype, shape, bytes}, timings(backends, op), 0.99});
         }

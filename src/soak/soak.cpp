@@ -39,8 +39,8 @@ class Watch {
   /// Runs programs on fresh ranks until all are done or one fails.
   Watched run(const WorkerOptions& work) {
     report_.clear();
-    RanksJob job(options_.ranks, worker_words(work),
-                 fmt::format("{}", fmt::join(work.generate.backends, ",")), report_);
+    RanksJob job(options_.ranks, worker_words(work), fmt::format("{}", fmt::join(work.generate.backends, ",")),
+                 report_);
     auto last_change = steady_clock::now();
     std::int64_t seen = 0;
     for (;;) {
@@ -124,9 +124,7 @@ class Shrinker {
 
   void run(Failure& failure) {
     const Program whole = generate(failure.program, options_.ranks, options_.work.generate);
-    const auto fails = [&](const std::vector<int>& left_out) {
-      return fails_without(whole, failure, left_out);
-    };
+    const auto fails = [&](const std::vector<int>& left_out) { return fails_without(whole, failure, left_out); };
     const auto enough = [&] { return steady_clock::now() > until_; };
     if (!enough()) failure.left_out = shrink(static_cast<int>(whole.steps.size()), fails, enough);
   }
@@ -188,8 +186,7 @@ Outcome soak(const SoakOptions& options, const std::function<void(std::int64_t)>
     work.first = options.work.first + static_cast<std::uint64_t>(outcome.programs);
     work.programs = options.work.programs - outcome.programs;
     if (options.work.seconds > 0) {
-      work.seconds =
-          options.work.seconds - std::chrono::duration<double>(steady_clock::now() - begun).count();
+      work.seconds = options.work.seconds - std::chrono::duration<double>(steady_clock::now() - begun).count();
       if (work.seconds <= 0) break;
     }
     Watched seen = watch.run(work);

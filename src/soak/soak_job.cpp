@@ -12,13 +12,11 @@ namespace medley::soak {
 namespace {
 
 constexpr std::int64_t right_per_wrong = 50;
-constexpr double wrong_share_of_time = 0.2;   // where the time is limited; a wrong program takes seconds
+constexpr double wrong_share_of_time = 0.2;  // where the time is limited; a wrong program takes seconds
 // What wrong programs are given to be found out; the mistakes show at once, a stopped rank after this.
 constexpr auto invalid_deadline = std::chrono::seconds(3);
 
-const char* name_of(Failure::What what) {
-  return what == Failure::What::hang ? "hang" : "mismatch";
-}
+const char* name_of(Failure::What what) { return what == Failure::What::hang ? "hang" : "mismatch"; }
 
 }  // namespace
 
@@ -27,9 +25,7 @@ std::int64_t SoakResult::hangs() const {
                        [](const Failure& failure) { return failure.what == Failure::What::hang; });
 }
 
-std::int64_t SoakResult::mismatches() const {
-  return static_cast<std::int64_t>(valid.failures.size()) - hangs();
-}
+std::int64_t SoakResult::mismatches() const { return static_cast<std::int64_t>(valid.failures.size()) - hangs(); }
 
 std::vector<std::string> backends_or_all(std::vector<std::string> backends) {
   if (!backends.empty()) return backends;

@@ -34,14 +34,10 @@ std::uint16_t f16_bits(double value) {
 
 double value_of(DType dtype, const std::byte* at) {
   switch (dtype) {
-    case DType::f64:
-      return load<double>(at);
-    case DType::f32:
-      return load<float>(at);
-    case DType::f16:
-      return f16_value(load<std::uint16_t>(at));
-    default:
-      break;
+    case DType::f64: return load<double>(at);
+    case DType::f32: return load<float>(at);
+    case DType::f16: return f16_value(load<std::uint16_t>(at));
+    default: break;
   }
   const std::uint32_t wide = static_cast<std::uint32_t>(load<std::uint16_t>(at)) << 16;
   float value;
@@ -57,28 +53,19 @@ void store_float(std::byte* to, DType dtype, double value) {
   std::memcpy(&bits, &narrow, sizeof bits);
   const std::uint16_t half = dtype == DType::f16 ? f16_bits(value) : static_cast<std::uint16_t>(bits >> 16);
   switch (dtype) {
-    case DType::f64:
-      std::memcpy(to, &value, sizeof value);
-      break;
-    case DType::f32:
-      std::memcpy(to, &narrow, sizeof narrow);
-      break;
-    default:
-      std::memcpy(to, &half, sizeof half);
+    case DType::f64: std::memcpy(to, &value, sizeof value); break;
+    case DType::f32: std::memcpy(to, &narrow, sizeof narrow); break;
+    default: std::memcpy(to, &half, sizeof half);
   }
 }
 
 /// Integers up to this are exact.
 double largest_whole(DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return 0x1p53;
-    case DType::f32:
-      return 0x1p24;
-    case DType::f16:
-      return 0x1p11;
-    default:
-      return 0x1p8;
+    case DType::f64: return 0x1p53;
+    case DType::f32: return 0x1p24;
+    case DType::f16: return 0x1p11;
+    default: return 0x1p8;
   }
 }
 
@@ -87,8 +74,7 @@ bool exact_float(DType dtype, ReduceOp op, const std::vector<const std::byte*>& 
   for (const std::byte* input : inputs) {
     const double value = value_of(dtype, input);
     // With zeros of both signs, the result may have either sign.
-    if (!std::isfinite(value) || (value == 0 && (std::signbit(value) || op == ReduceOp::product)))
-      return false;
+    if (!std::isfinite(value) || (value == 0 && (std::signbit(value) || op == ReduceOp::product))) return false;
     if (op == ReduceOp::min || op == ReduceOp::max) continue;
     if (value != std::nearbyint(value)) return false;
     total = op == ReduceOp::product ? total * std::fabs(value) : total + std::fabs(value);
@@ -105,26 +91,13 @@ void combine_integers(std::byte* to, ReduceOp op, const std::vector<const std::b
     const T next = load<T>(inputs[i]);
     const auto a = static_cast<std::uint64_t>(value), b = static_cast<std::uint64_t>(next);  // wraps, defined
     switch (op) {
-      case ReduceOp::sum:
-        value = static_cast<T>(a + b);
-        break;
-      case ReduceOp::product:
-        value = static_cast<T>(a * b);
-        break;
-      case ReduceOp::min:
-        value = next < value ? next : value;
-        break;
-      case ReduceOp::max:
-        value = value < next ? next : value;
-        break;
-      case ReduceOp::band:
-        value = static_cast<T>(a & b);
-        break;
-      case ReduceOp::bor:
-        value = static_cast<T>(a | b);
-        break;
-      default:
-        value = static_cast<T>(a ^ b);
+      case ReduceOp::sum: value = static_cast<T>(a + b); break;
+      case ReduceOp::product: value = static_cast<T>(a * b); break;
+      case ReduceOp::min: value = next < value ? next : value; break;
+      case ReduceOp::max: value = value < next ? next : value; break;
+      case ReduceOp::band: value = static_cast<T>(a & b); break;
+      case ReduceOp::bor: value = static_cast<T>(a | b); break;
+      default: value = static_cast<T>(a ^ b);
     }
   }
   std::memcpy(to, &value, sizeof value);
@@ -137,14 +110,9 @@ void combine_bools(std::byte* to, ReduceOp op, const std::vector<const std::byte
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::max:
-    case ReduceOp::bor:
-      *to = std::byte{ones > 0};
-      break;
-    case ReduceOp::bxor:
-      *to = std::byte{ones % 2 == 1};
-      break;
-    default:
-      *to = std::byte{all};
+    case ReduceOp::bor: *to = std::byte{ones > 0}; break;
+    case ReduceOp::bxor: *to = std::byte{ones % 2 == 1}; break;
+    default: *to = std::byte{all};
   }
 }
 
@@ -169,9 +137,7 @@ void combine_floats(std::byte* to, DType dtype, ReduceOp op, const std::vector<c
 
 }  // namespace
 
-bool floating(DType dtype) {
-  return reducible(dtype, ReduceOp::avg);
-}
+bool floating(DType dtype) { return reducible(dtype, ReduceOp::avg); }
 
 void fill_word(std::byte* to, DType dtype, std::uint64_t bits) {
   const std::size_t size = size_of(dtype);
@@ -203,20 +169,13 @@ void combine(std::byte* to, DType dtype, ReduceOp op, const std::vector<const st
     return;
   }
   switch (dtype) {
-    case DType::i64:
-      return combine_integers<std::int64_t>(to, op, inputs);
-    case DType::i32:
-      return combine_integers<std::int32_t>(to, op, inputs);
-    case DType::i16:
-      return combine_integers<std::int16_t>(to, op, inputs);
-    case DType::i8:
-      return combine_integers<std::int8_t>(to, op, inputs);
-    case DType::u8:
-      return combine_integers<std::uint8_t>(to, op, inputs);
-    case DType::boolean:
-      return combine_bools(to, op, inputs);
-    default:
-      return combine_floats(to, dtype, op, inputs);
+    case DType::i64: return combine_integers<std::int64_t>(to, op, inputs);
+    case DType::i32: return combine_integers<std::int32_t>(to, op, inputs);
+    case DType::i16: return combine_integers<std::int16_t>(to, op, inputs);
+    case DType::i8: return combine_integers<std::int8_t>(to, op, inputs);
+    case DType::u8: return combine_integers<std::uint8_t>(to, op, inputs);
+    case DType::boolean: return combine_bools(to, op, inputs);
+    default: return combine_floats(to, dtype, op, inputs);
   }
 }
 

@@ -32,7 +32,7 @@ class Contexts {
       given.rules = options_.generate.rules();
       given.deadline = options_.deadline;
       if (shuffled_) given.table = shuffled_->table();
-      given.progress_thread = program.progress_thread                             ? UseThread::always
+      given.progress_thread = program.progress_thread                    ? UseThread::always
                               : options_.generate.memory == Memory::cuda ? UseThread::automatic
                                                                          : UseThread::never;
       if (options_.generate.memory == Memory::cuda) given.device = core::rank_device().index;
@@ -55,7 +55,7 @@ class Contexts {
 
 Tally work(const WorkerOptions& options, Slot* slot) {
   if (slot) slot->process = getpid();
-  setenv("MEDLEY_POISON", "1", 1);   // before the first block is pooled
+  setenv("MEDLEY_POISON", "1", 1);  // before the first block is pooled
   Contexts contexts(options);
   Tally tally;
   const auto complain = [&](const std::exception& problem) {
@@ -80,9 +80,7 @@ Tally work(const WorkerOptions& options, Slot* slot) {
       }
       // All ranks agree on when to stop, and none runs ahead, so a rank's report is about this program.
       std::int32_t go_on =
-          options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds)
-              ? 1
-              : 0;
+          options.seconds <= 0 || steady_clock::now() - begun < std::chrono::duration<double>(options.seconds) ? 1 : 0;
       context.world().all_reduce(std::span(&go_on, 1), min);
       if (!wrong.empty() && slot) wait_to_be_ended();
       ++tally.programs;

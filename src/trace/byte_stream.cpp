@@ -57,8 +57,7 @@ struct ByteStream::Gzip final : Unpacker {
         stream.avail_in = static_cast<uInt>(plain.next(packed.data(), packed.size()));
         taken += stream.avail_in;
         if (stream.avail_in == 0) {
-          if (!between)
-            refuse_stream(name, fmt::format("is cut off: its gzip stream goes on after byte {}", taken));
+          if (!between) refuse_stream(name, fmt::format("is cut off: its gzip stream goes on after byte {}", taken));
           break;
         }
       }
@@ -67,8 +66,8 @@ struct ByteStream::Gzip final : Unpacker {
       if (between) {
         inflateReset(&stream);  // several concatenated streams make one file
       } else if (status != Z_OK && status != Z_BUF_ERROR) {
-        refuse_stream(name, fmt::format("is damaged: its gzip stream cannot be unpacked at byte {}",
-                                        taken - stream.avail_in));
+        refuse_stream(
+            name, fmt::format("is damaged: its gzip stream cannot be unpacked at byte {}", taken - stream.avail_in));
       }
     }
     return most - stream.avail_out;
@@ -95,8 +94,7 @@ struct ByteStream::Zstd final : Unpacker {
         in = {packed.data(), plain.next(packed.data(), packed.size()), 0};
         taken += in.size;
         if (in.size == 0) {
-          if (!between)
-            refuse_stream(name, fmt::format("is cut off: its zstd frame goes on after byte {}", taken));
+          if (!between) refuse_stream(name, fmt::format("is cut off: its zstd frame goes on after byte {}", taken));
           break;
         }
       }
@@ -124,12 +122,9 @@ ByteStream::ByteStream(const std::filesystem::path& path) : name_(path.native())
   plain->file.clear();
   plain->file.seekg(0);
   static constexpr unsigned char zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
-  if (got >= 2 && magic[0] == 0x1f && magic[1] == 0x8b)
-    source_ = std::make_unique<Gzip>(path);
-  else if (got == 4 && std::memcmp(magic, zstd, 4) == 0)
-    source_ = std::make_unique<Zstd>(path);
-  else
-    source_ = std::move(plain);
+  if (got >= 2 && magic[0] == 0x1f && magic[1] == 0x8b) source_ = std::make_unique<Gzip>(path);
+  else if (got == 4 && std::memcmp(magic, zstd, 4) == 0) source_ = std::make_unique<Zstd>(path);
+  else source_ = std::move(plain);
 }
 
 ByteStream::ByteStream(std::string_view text, std::string name) : name_(std::move(name)), block_(text) {

@@ -28,16 +28,12 @@ bool ends_together(const Event& event) {
     case Op::all_reduce:
     case Op::all_gather:
     case Op::all_to_all:
-    case Op::all_gatherv:
-      return true;
-    default:
-      return false;
+    case Op::all_gatherv: return true;
+    default: return false;
   }
 }
 
-std::uint64_t completion_key(const Event& event) {
-  return (std::uint64_t{event.group} << 40) ^ event.sequence;
-}
+std::uint64_t completion_key(const Event& event) { return (std::uint64_t{event.group} << 40) ^ event.sequence; }
 
 using Moments = std::unordered_map<std::uint64_t, double>;
 
@@ -60,8 +56,8 @@ bool share_a_counter(const RankTrace& a, const RankTrace& b) {
 }
 
 void set_from_counter(RankTrace& rank, const RankTrace& first) {
-  rank.clock.offset = static_cast<double>(static_cast<std::int64_t>(rank.start.ticks - first.start.ticks)) *
-                      first.start.ns_per_tick;
+  rank.clock.offset =
+      static_cast<double>(static_cast<std::int64_t>(rank.start.ticks - first.start.ticks)) * first.start.ns_per_tick;
   rank.clock.drift = first.start.ns_per_tick / rank.start.ns_per_tick - 1;
 }
 
@@ -122,8 +118,7 @@ void align_clocks(Trace& trace) {
     Moments reference = completions(trace.ranks.front());
     for (RankTrace* rank : elsewhere) {
       trace.clock_error = std::max(trace.clock_error, refine(*rank, reference));
-      reference.merge(
-          completions(*rank));  // a rank that shares no comm with the first may share one with this rank
+      reference.merge(completions(*rank));  // a rank that shares no comm with the first may share one with this rank
     }
   }
   double earliest = std::numeric_limits<double>::infinity();

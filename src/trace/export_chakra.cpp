@@ -22,24 +22,15 @@ constexpr double least_computation = 1000;  // ns: the schema counts in microsec
 /// CollectiveCommType of the schema, which does not distinguish v-collectives.
 std::int64_t chakra_collective(Op op) {
   switch (core::equal_counts_form(op)) {
-    case Op::all_reduce:
-      return 0;
-    case Op::reduce:
-      return 1;
-    case Op::all_gather:
-      return 2;
-    case Op::gather:
-      return 3;
-    case Op::scatter:
-      return 4;
-    case Op::broadcast:
-      return 5;
-    case Op::all_to_all:
-      return 6;
-    case Op::reduce_scatter:
-      return 7;
-    default:
-      return 9;  // barrier
+    case Op::all_reduce: return 0;
+    case Op::reduce: return 1;
+    case Op::all_gather: return 2;
+    case Op::gather: return 3;
+    case Op::scatter: return 4;
+    case Op::broadcast: return 5;
+    case Op::all_to_all: return 6;
+    case Op::reduce_scatter: return 7;
+    default: return 9;  // barrier
   }
 }
 
@@ -52,8 +43,7 @@ std::int64_t given_bytes(const Event& event, const Group& group) {
 /// One rank's calls and waits in order of time, with the computation between them.
 class ChakraRank {
  public:
-  ChakraRank(const Trace& trace, const RankTrace& rank, std::ostream& out)
-      : trace_(trace), rank_(rank), nodes_(out) {}
+  ChakraRank(const Trace& trace, const RankTrace& rank, std::ostream& out) : trace_(trace), rank_(rank), nodes_(out) {}
 
   void write() {
     rank_.for_each([&](const Event& event) {
@@ -65,8 +55,7 @@ class ChakraRank {
     });
     std::sort(moments_.begin(), moments_.end());
     if (!moments_.empty()) free_since_ = moments_.front().first;
-    for (const auto& [time, what] : moments_)
-      what % 2 == 0 ? issue(calls_[what / 2]) : come_back(calls_[what / 2]);
+    for (const auto& [time, what] : moments_) what % 2 == 0 ? issue(calls_[what / 2]) : come_back(calls_[what / 2]);
   }
 
  private:
@@ -78,8 +67,7 @@ class ChakraRank {
 
   void compute_until(double time) {
     if (time - free_since_ < least_computation) return;
-    const std::uint64_t id =
-        nodes_.begin("compute", ChakraNodes::computation, free_since_, time - free_since_, after_);
+    const std::uint64_t id = nodes_.begin("compute", ChakraNodes::computation, free_since_, time - free_since_, after_);
     nodes_.attribute("is_cpu_op", false);
     nodes_.attribute("num_ops", std::int64_t{0});
     nodes_.end();
@@ -91,8 +79,7 @@ class ChakraRank {
     const Event& e = call.event;
     compute_until(e.issued);
     const std::string& scope = trace_.names[e.scope];
-    const std::string text =
-        scope.empty() ? std::string(name(e.op)) : fmt::format("{} {}", scope, name(e.op));
+    const std::string text = scope.empty() ? std::string(name(e.op)) : fmt::format("{} {}", scope, name(e.op));
     const auto kind = e.op == Op::send   ? ChakraNodes::send
                       : e.op == Op::recv ? ChakraNodes::receive
                                          : ChakraNodes::collective;
@@ -127,25 +114,23 @@ class ChakraRank {
   const RankTrace& rank_;
   ChakraNodes nodes_;
   std::vector<Call> calls_;
-  std::vector<std::pair<double, std::size_t>>
-      moments_;                       ///< twice the call's number, plus one for its end
-  std::vector<std::uint64_t> after_;  ///< the next node depends on these nodes
-  double free_since_ = 0;             ///< the program has been computing since then
+  std::vector<std::pair<double, std::size_t>> moments_;  ///< twice the call's number, plus one for its end
+  std::vector<std::uint64_t> after_;                     ///< the next node depends on these nodes
+  double free_since_ = 0;                                ///< the program has been computing since then
 };
 
 }  // namespace
 
 void write_chakra(const Trace& trace, const std::string& folder) {
   if (!trace.timed)
-    throw Error(
-        ErrorKind::invalid,
-        fmt::format("{} has sums without times: Chakra needs every operation with its time", trace.source));
+    throw Error(ErrorKind::invalid,
+                fmt::format("{} has sums without times: Chakra needs every operation with its time", trace.source));
   std::error_code error;
   fs::create_directories(folder, error);
   for (const RankTrace& rank : trace.ranks) {
     if (rank.context > 1) continue;  // a second context of a process has its own ranks
     core::write_file(fs::path(folder) / fmt::format("medley.{}.et", rank.rank),
-            [&](std::ostream& out) { ChakraRank(trace, rank, out).write(); });
+                     [&](std::ostream& out) { ChakraRank(trace, rank, out).write(); });
   }
   nlohmann::ordered_json groups;
   for (std::size_t i = 0; i < trace.groups.size(); ++i) {

@@ -21,11 +21,14 @@ OrderedJson to_json(const std::vector<Row>& rows, const Trace& trace) {
   OrderedJson out = OrderedJson::array();
   for (const Row& r : rows) {
     const Group& group = trace.groups[r.group];
-    OrderedJson row = {{"op", name(r.op)},       {"group", group.name},     {"group_size", group.size},
-                {"bytes", r.sized ? OrderedJson(r.bytes) : OrderedJson()}, {"count", r.count},        {"wire_bytes", wire_of(r, trace)},
-                {"dtype", name(r.dtype)}, {"phase", r.phase},        {"module", r.module},
-                {"exposed", trace.waits_known ? OrderedJson(r.exposed()) : OrderedJson()}, {"why", r.module},         {"ranks", group.ranks},
-                {"backend", r.backend},   {"algorithm", r.algorithm}};
+    OrderedJson row = {
+        {"op", name(r.op)},         {"group", group.name},
+        {"group_size", group.size}, {"bytes", r.sized ? OrderedJson(r.bytes) : OrderedJson()},
+        {"count", r.count},         {"wire_bytes", wire_of(r, trace)},
+        {"dtype", name(r.dtype)},   {"phase", r.phase},
+        {"module", r.module},       {"exposed", trace.waits_known ? OrderedJson(r.exposed()) : OrderedJson()},
+        {"why", r.module},          {"ranks", group.ranks},
+        {"backend", r.backend},     {"algorithm", r.algorithm}};
     if (trace.timed) {
       row.update({{"total_us", r.total_us}, {"median_us", r.median_us}, {"p99_us", r.p99_us}});
       if (trace.waits_known)

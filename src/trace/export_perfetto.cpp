@@ -15,9 +15,7 @@ std::string text_of(const std::string& text) {
 
 class Writer {
  public:
-  explicit Writer(std::ostream& out) : out_(out) {
-    out_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
-  }
+  explicit Writer(std::ostream& out) : out_(out) { out_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"; }
   ~Writer() { out_ << lines_ << "\n]}\n"; }
   void add(const std::string& event) {
     if (!std::exchange(first_, false)) lines_ += ",\n";
@@ -62,9 +60,8 @@ void write_perfetto(const Trace& trace, std::ostream& out) {
   Writer writer(out);
   for (const RankTrace& rank : trace.ranks) {
     const int pid = rank.rank + 1'000'000 * (rank.context - 1);
-    writer.name(
-        "process_name", pid, 0,
-        fmt::format("rank {} on {}{}", rank.rank, rank.host, rank.context > 1 ? ", second context" : ""));
+    writer.name("process_name", pid, 0,
+                fmt::format("rank {} on {}{}", rank.rank, rank.host, rank.context > 1 ? ", second context" : ""));
     writer.name("thread_name", pid, waiting_track, "program waits");
     std::map<std::uint32_t, Tracks> tracks;
     std::map<int, bool> named;
@@ -80,16 +77,14 @@ void write_perfetto(const Trace& trace, std::ostream& out) {
       if (!std::exchange(named[tid], true)) writer.name("thread_name", pid, tid, trace.groups[e.group].name);
       writer.add(fmt::format(
           R"({{"ph":"X","name":"{}","cat":"comm","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{},"group_size":{},"sequence":{},"dtype":"{}","state":"{}","scope":{},"backend":{},"algorithm":{},"issued_us":{:.3f},"exposed_us":{:.3f}}}}})",
-          name(e.op), pid, tid, start / 1e3, (end - start) / 1e3, e.bytes, trace.groups[e.group].size,
-          e.sequence, name(e.dtype), name(e.state), text_of(trace.names[e.scope]),
-          text_of(trace.names[e.backend]), text_of(trace.names[e.algorithm]), e.issued / 1e3, e.exposed / 1e3));
-      const double begin =
-          std::max(e.completed - e.exposed, waits_until);  // the program may wait for several at once
+          name(e.op), pid, tid, start / 1e3, (end - start) / 1e3, e.bytes, trace.groups[e.group].size, e.sequence,
+          name(e.dtype), name(e.state), text_of(trace.names[e.scope]), text_of(trace.names[e.backend]),
+          text_of(trace.names[e.algorithm]), e.issued / 1e3, e.exposed / 1e3));
+      const double begin = std::max(e.completed - e.exposed, waits_until);  // the program may wait for several at once
       if (e.exposed <= 0 || e.completed <= begin) return;
       waits_until = e.completed;
-      writer.add(fmt::format(
-          R"({{"ph":"X","name":"wait {}","cat":"wait","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-          name(e.op), pid, waiting_track, begin / 1e3, (e.completed - begin) / 1e3));
+      writer.add(fmt::format(R"({{"ph":"X","name":"wait {}","cat":"wait","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
+                             name(e.op), pid, waiting_track, begin / 1e3, (e.completed - begin) / 1e3));
     });
   }
 }

@@ -35,7 +35,8 @@ RankStep read_step(const Trace& trace, const RankTrace& rank, const std::vector<
   for (std::size_t i = step.begin; i < step.end; ++i) {
     if (!rank.read(i, event) || trace.names[event.scope] == step_scope) continue;
     if (event.completed < 0) {
-      refuse(trace, fmt::format("the {} of sequence number {} did not complete on rank {}", name(event.op), event.sequence, rank.rank));
+      refuse(trace, fmt::format("the {} of sequence number {} did not complete on rank {}", name(event.op),
+                                event.sequence, rank.rank));
     }
     out.events.push_back(event);
   }
@@ -53,8 +54,8 @@ std::size_t middle_step(const Trace& trace, const RankTrace& rank, const std::ve
   std::vector<std::pair<double, std::size_t>> lengths;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     Event first, last;
-    const bool whole = steps[i].end > steps[i].begin && rank.read(steps[i].begin, first) && rank.read(steps[i].end - 1, last) &&
-                       last.completed >= 0;
+    const bool whole = steps[i].end > steps[i].begin && rank.read(steps[i].begin, first) &&
+                       rank.read(steps[i].end - 1, last) && last.completed >= 0;
     if (whole) lengths.emplace_back(last.completed - first.issued, i);
   }
   if (lengths.empty()) refuse(trace, fmt::format("rank {} has no step whose operations all completed", rank.rank));
@@ -69,20 +70,23 @@ std::vector<std::string> group_names(const Trace& trace) {
     const Group& mine = trace.groups[i];
     const bool shared = std::any_of(trace.groups.begin(), trace.groups.end(), [&](const Group& other) {
       return &other != &mine && other.name == mine.name &&
-             std::find_first_of(other.ranks.begin(), other.ranks.end(), mine.ranks.begin(), mine.ranks.end()) != other.ranks.end();
+             std::find_first_of(other.ranks.begin(), other.ranks.end(), mine.ranks.begin(), mine.ranks.end()) !=
+                 other.ranks.end();
     });
     names.push_back(shared ? fmt::format("{}#{}", mine.name, i) : mine.name);
   }
   return names;
 }
 
-/// The collectives that a group has in the step, in order: every member must have the same, and the largest bytes of a v-collective count.
+/// The collectives that a group has in the step, in order: every member must have the same, and the largest bytes of a
+/// v-collective count.
 using StepCollectives = std::map<std::uint32_t, std::vector<std::pair<Op, std::int64_t>>>;
 
 void check_event(const Trace& trace, const Event& event, int rank) {
   const Group& group = trace.groups[event.group];
   const auto lacks = [&](const char* what) {
-    refuse(trace, fmt::format("it does not say {} the {} of sequence number {} on rank {}", what, name(event.op), event.sequence, rank));
+    refuse(trace, fmt::format("it does not say {} the {} of sequence number {} on rank {}", what, name(event.op),
+                              event.sequence, rank));
   };
   if (group.ranks.empty()) lacks("which ranks take part in");
   if (event.unknown.has(Field::bytes) && event.op != Op::barrier) lacks("how many bytes are moved by");
@@ -105,17 +109,18 @@ StepCollectives collectives_of(const Trace& trace, const std::vector<RankStep>& 
     if (rank < 0 || rank >= static_cast<int>(by_rank.size())) {
       refuse(trace, fmt::format("group {} names rank {} of {}", trace.groups[group].name, rank, by_rank.size()));
     }
-    return by_rank[static_cast<std::size_t>(rank)][group];   // empty where the rank has none, which differs, too
+    return by_rank[static_cast<std::size_t>(rank)][group];  // empty where the rank has none, which differs, too
   };
   for (auto& [group, agreed] : all) {
     const std::vector<int>& members = trace.groups[group].ranks;
-    const auto first = std::find_if(members.begin(), members.end(), [&, group = group](int rank) { return !of_rank(rank, group).empty(); });
+    const auto first = std::find_if(members.begin(), members.end(),
+                                    [&, group = group](int rank) { return !of_rank(rank, group).empty(); });
     for (const int rank : members) {
       const auto& list = of_rank(rank, group);
       for (std::size_t i = 0; i < std::max(list.size(), agreed.size()); ++i) {
         if (i >= list.size() || i >= agreed.size() || list[i].first != agreed[i].first) {
-          refuse(trace, fmt::format("collective {} of the step in group {} differs between ranks {} and {}", i + 1, trace.groups[group].name,
-                                    first == members.end() ? -1 : *first, rank));
+          refuse(trace, fmt::format("collective {} of the step in group {} differs between ranks {} and {}", i + 1,
+                                    trace.groups[group].name, first == members.end() ? -1 : *first, rank));
         }
         agreed[i].second = std::max(agreed[i].second, list[i].second);
       }
@@ -133,12 +138,14 @@ class Entries {
       : trace_(trace), groups_(groups), collectives_(collectives) {}
 
   OrderedJson of(const RankStep& step) {
-    // A moment: the program issues event `index`, or ends a wait for it. `from` is when it turned from computing to that.
+    // A moment: the program issues event `index`, or ends a wait for it. `from` is when it turned from computing to
+    // that.
     std::vector<std::tuple<double, bool, std::size_t, double>> moments;
     for (std::size_t i = 0; i < step.events.size(); ++i) {
       const Event& event = step.events[i];
       moments.emplace_back(event.issued, false, i, event.issued);
-      if (event.async && event.exposed > 0) moments.emplace_back(event.completed, true, i, event.completed - event.exposed);
+      if (event.async && event.exposed > 0)
+        moments.emplace_back(event.completed, true, i, event.completed - event.exposed);
     }
     std::sort(moments.begin(), moments.end());
     double now = step.begin;
@@ -177,8 +184,9 @@ class Entries {
   }
   void issue(const Event& event, std::size_t index) {
     const ScopeParts parts = parts_of_scope(trace_.names[event.scope]);
-    OrderedJson entry = {{"kind", "comm"},          {"phase", parts.phase}, {"module", parts.module}, {"dtype", name(event.dtype)},
-                         {"op", name(event.op)},    {"group", groups_[event.group]}};
+    OrderedJson entry = {{"kind", "comm"},         {"phase", parts.phase},
+                         {"module", parts.module}, {"dtype", name(event.dtype)},
+                         {"op", name(event.op)},   {"group", groups_[event.group]}};
     if (!is_collective(event.op)) {
       entry["bytes"] = event.bytes;
       entry["peer"] = event.peer;
@@ -206,17 +214,20 @@ class Entries {
 }  // namespace
 
 OrderedJson schedule_json(const Trace& trace, std::size_t given) {
-  if (!trace.timed || !trace.waits_known) refuse(trace, "the source does not record when the program waited; Medley's own traces do");
+  if (!trace.timed || !trace.waits_known)
+    refuse(trace, "the source does not record when the program waited; Medley's own traces do");
   const int world = std::max(trace.world, static_cast<int>(trace.ranks.size()));
   const RankTrace& longest = busiest(trace);
   const std::size_t number = middle_step(trace, longest, find_steps(trace, longest, given).steps);
   std::vector<RankStep> ranks;
   for (int rank = 0; rank < world; ++rank) {
-    const auto found = std::find_if(trace.ranks.begin(), trace.ranks.end(), [&](const RankTrace& one) { return one.rank == rank; });
+    const auto found =
+        std::find_if(trace.ranks.begin(), trace.ranks.end(), [&](const RankTrace& one) { return one.rank == rank; });
     if (found == trace.ranks.end()) refuse(trace, fmt::format("the trace of rank {} is missing", rank));
     const std::vector<Step> steps = find_steps(trace, *found, given).steps;
     if (number >= steps.size()) {
-      refuse(trace, fmt::format("rank {} has {} steps, rank {} more; --steps N cuts all alike", rank, steps.size(), longest.rank));
+      refuse(trace, fmt::format("rank {} has {} steps, rank {} more; --steps N cuts all alike", rank, steps.size(),
+                                longest.rank));
     }
     ranks.push_back(read_step(trace, *found, steps, number));
   }

@@ -24,7 +24,8 @@ std::vector<fs::path> jobs_in(const fs::path& folder) {
   std::vector<std::pair<fs::file_time_type, fs::path>> jobs;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.is_directory(ignored) && !record_files(entry.path()).empty()) jobs.emplace_back(entry.last_write_time(ignored), entry.path());
+    if (entry.is_directory(ignored) && !record_files(entry.path()).empty())
+      jobs.emplace_back(entry.last_write_time(ignored), entry.path());
   }
   std::sort(jobs.begin(), jobs.end(), std::greater<>());
   std::vector<fs::path> paths;
@@ -35,7 +36,8 @@ std::vector<fs::path> jobs_in(const fs::path& folder) {
 std::string newest_names(const std::vector<fs::path>& jobs) {
   constexpr std::size_t most = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(jobs.size(), most); ++i) text += (i > 0 ? ", " : "") + jobs[i].filename().native();
+  for (std::size_t i = 0; i < std::min(jobs.size(), most); ++i)
+    text += (i > 0 ? ", " : "") + jobs[i].filename().native();
   return jobs.size() > most ? text + ", …" : text;
 }
 
@@ -54,10 +56,11 @@ fs::path running_job(const fs::path& folder) {
   });
   if (running.size() == 1) return running.front();
   if (running.empty())
-    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs, none of which is running; name one of them, newest first: {}",
-                                                folder.native(), jobs.size(), newest_names(jobs)));
-  throw Error(ErrorKind::invalid, fmt::format("{} running jobs are in {}; name one of them, newest first: {}", running.size(),
-                                              folder.native(), newest_names(running)));
+    throw Error(ErrorKind::invalid,
+                fmt::format("{} holds {} jobs, none of which is running; name one of them, newest first: {}",
+                            folder.native(), jobs.size(), newest_names(jobs)));
+  throw Error(ErrorKind::invalid, fmt::format("{} running jobs are in {}; name one of them, newest first: {}",
+                                              running.size(), folder.native(), newest_names(running)));
 }
 
 }  // namespace medley::trace

@@ -16,8 +16,8 @@ std::vector<std::filesystem::path> jobs_in(const std::filesystem::path& folder);
 /// Names of the newest few, for a sentence.
 std::string newest_names(const std::vector<std::filesystem::path>& jobs);
 
-/// The folder itself where it holds recordings or no jobs; else the one job in it that is running, or the only one. Throws Error(invalid)
-/// that names the newest where it cannot be told.
+/// The folder itself where it holds recordings or no jobs; else the one job in it that is running, or the only one.
+/// Throws Error(invalid) that names the newest where it cannot be told.
 std::filesystem::path running_job(const std::filesystem::path& folder);
 
 }  // namespace medley::trace

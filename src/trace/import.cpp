@@ -30,14 +30,12 @@ Format format_of(std::string_view head) {
   const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   const bool labelled = unlabelled(head).rank >= 0;
-  const bool json =
-      first != std::string_view::npos && (head[first] == '{' || (head[first] == '[' && !labelled));
+  const bool json = first != std::string_view::npos && (head[first] == '{' || (head[first] == '[' && !labelled));
   if (json && has("\"workload_graph\"")) return Format::chakra_json;
   if (json && has("\"schema\"") && has("chakra") && has("\"nodes\"")) return Format::execution_trace;
   if (json && has("\"schema\"") && has("\"nodes\"") && !has("\"ph\"")) return Format::execution_trace;
   if (json && (has("\"traceEvents\"") || has("\"ph\"") || has("\"schemaVersion\""))) return Format::kineto;
-  if (json &&
-      (has("\"entries\"") || has("\"pg_config\"") || has("\"pg_status\"") || has("\"profiling_name\"")))
+  if (json && (has("\"entries\"") || has("\"pg_config\"") || has("\"pg_status\"") || has("\"profiling_name\"")))
     return Format::flight_json;
   if (has("Comm. Op") || has("comm op: ") || has("NCCL INFO")) return Format::log;
   if (looks_like_chakra(head)) return Format::chakra;
@@ -45,9 +43,7 @@ Format format_of(std::string_view head) {
 }
 
 /// Text without bytes that never occur in logs.
-bool looks_like_text(std::string_view head) {
-  return !head.empty() && head.find('\0') == std::string_view::npos;
-}
+bool looks_like_text(std::string_view head) { return !head.empty() && head.find('\0') == std::string_view::npos; }
 
 /// A job may print both: NCCL's lines take precedence, because they have groups and exact sizes.
 void import_log(ByteStream& in, Trace& trace) {
@@ -87,32 +83,23 @@ void import_file(const fs::path& path, Trace& trace) {
   ByteStream in(path);
   const std::string_view head = in.head();
   switch (format_of(head)) {
-    case Format::pickle:
-      return import_flight_pickle(in.rest(most_bytes), path.native(), trace);
-    case Format::kineto:
-      return import_kineto(in, trace);
-    case Format::flight_json:
-      return import_flight_json(in.rest(most_bytes), path.native(), trace);
-    case Format::chakra:
-      return import_chakra(in, trace);
-    case Format::chakra_json:
-      return import_chakra_json(in.rest(most_bytes), path.native(), trace);
+    case Format::pickle: return import_flight_pickle(in.rest(most_bytes), path.native(), trace);
+    case Format::kineto: return import_kineto(in, trace);
+    case Format::flight_json: return import_flight_json(in.rest(most_bytes), path.native(), trace);
+    case Format::chakra: return import_chakra(in, trace);
+    case Format::chakra_json: return import_chakra_json(in.rest(most_bytes), path.native(), trace);
     case Format::execution_trace:
-      refuse_import(
-          path.native(),
-          "is an execution trace of PyTorch, which has no times: chakra_trace_link joins it with a Chrome "
-          "trace, "
-          "and chakra_converter makes the .et that is read here; the Chrome trace alone is read too");
-    case Format::log:
-      return import_log(in, trace);
-    case Format::none:
-      break;
+      refuse_import(path.native(),
+                    "is an execution trace of PyTorch, which has no times: chakra_trace_link joins it with a Chrome "
+                    "trace, "
+                    "and chakra_converter makes the .et that is read here; the Chrome trace alone is read too");
+    case Format::log: return import_log(in, trace);
+    case Format::none: break;
   }
   if (looks_like_text(head)) return import_log(in, trace);
-  refuse_import(
-      path.native(),
-      "is neither a record file of Medley, a log of DeepSpeed's comms logger or of NCCL, a dump of PyTorch's "
-      "flight recorder, a Chrome trace nor a Chakra trace");
+  refuse_import(path.native(),
+                "is neither a record file of Medley, a log of DeepSpeed's comms logger or of NCCL, a dump of PyTorch's "
+                "flight recorder, a Chrome trace nor a Chakra trace");
 }
 
 }  // namespace medley::trace

@@ -47,20 +47,11 @@ class Wire {
     text = {};
     number = 0;
     switch (key & 7) {
-      case 0:
-        number = varint();
-        break;
-      case 1:
-        text = take(8);
-        break;
-      case 2:
-        text = take(varint());
-        break;
-      case 5:
-        text = take(4);
-        break;
-      default:
-        refuse_import(where_, fmt::format("there is no protobuf field of wire type {}", key & 7));
+      case 0: number = varint(); break;
+      case 1: text = take(8); break;
+      case 2: text = take(varint()); break;
+      case 5: text = take(4); break;
+      default: refuse_import(where_, fmt::format("there is no protobuf field of wire type {}", key & 7));
     }
     return key >> 3;
   }
@@ -94,21 +85,11 @@ ChakraNode node_of(std::string_view message, const std::string& where) {
   std::string_view text;
   while (wire.more()) {
     switch (wire.field(number, text)) {
-      case 1:
-        node.id = number;
-        break;
-      case 2:
-        node.name = std::string(text);
-        break;
-      case 3:
-        node.kind = number;
-        break;
-      case 6:
-        node.start_us = static_cast<double>(number);
-        break;
-      case 7:
-        node.duration_us = static_cast<double>(number);
-        break;
+      case 1: node.id = number; break;
+      case 2: node.name = std::string(text); break;
+      case 3: node.kind = number; break;
+      case 6: node.start_us = static_cast<double>(number); break;
+      case 7: node.duration_us = static_cast<double>(number); break;
       case 10: {
         Wire attribute(text, where);
         std::string_view name, value;
@@ -117,27 +98,22 @@ ChakraNode node_of(std::string_view message, const std::string& where) {
         std::string_view part;
         while (attribute.more()) {
           const std::uint64_t field = attribute.field(raw, part);
-          if (field == 1)
-            name = part;
-          else if (field == 29)
-            value = part;
-          else if (field >= 7 && field <= 27)
-            whole = static_cast<std::int64_t>(raw);
+          if (field == 1) name = part;
+          else if (field == 29) value = part;
+          else if (field >= 7 && field <= 27) whole = static_cast<std::int64_t>(raw);
         }
         set_attribute(node, name, whole, value);
         break;
       }
-      default:
-        break;
+      default: break;
     }
   }
   return node;
 }
 
 std::optional<Op> op_of(const ChakraNode& node) {
-  static constexpr Op ops[] = {Op::all_reduce,     Op::reduce,    Op::all_gather, Op::gather,
-                               Op::scatter,        Op::broadcast, Op::all_to_all, Op::reduce_scatter,
-                               Op::reduce_scatter, Op::barrier};
+  static constexpr Op ops[] = {Op::all_reduce, Op::reduce,     Op::all_gather,     Op::gather,         Op::scatter,
+                               Op::broadcast,  Op::all_to_all, Op::reduce_scatter, Op::reduce_scatter, Op::barrier};
   if (node.kind == 5) return Op::send;
   if (node.kind == 6) return Op::recv;
   if (node.type >= 0 && node.type < 10) return ops[node.type];
@@ -181,24 +157,22 @@ class ChakraImporter {
     // A converted profile has every collective twice: the call and its kernel. The kernels are what ran.
     std::vector<ChakraNode>& nodes = on_device_.empty() ? on_host_ : on_device_;
     if (nodes.empty())
-      refuse_import(
-          place_,
-          fmt::format("holds no communication: none of its {} nodes is a collective or a message", count_));
+      refuse_import(place_,
+                    fmt::format("holds no communication: none of its {} nodes is a collective or a message", count_));
     std::stable_sort(nodes.begin(), nodes.end(),
                      [](const ChakraNode& a, const ChakraNode& b) { return a.start_us < b.start_us; });
     auto list = std::make_shared<EventList>();
     for (const ChakraNode& node : nodes) add(node, *list);
-    if (list->events.empty())
-      refuse_import(place_, "none of its communication nodes says which collective it is");
+    if (list->events.empty()) refuse_import(place_, "none of its communication nodes says which collective it is");
     RankTrace rank;
     rank.rank = rank_of_file(place_, trace_.ranks.size());
     rank.file = place_;
     if (unsized_ > 0)
-      rank.remarks.push_back(fmt::format("{} of {} nodes have no comm_size: their sizes are unknown",
-                                         unsized_, list->events.size()));
+      rank.remarks.push_back(
+          fmt::format("{} of {} nodes have no comm_size: their sizes are unknown", unsized_, list->events.size()));
     if (nameless_ > 0)
-      rank.remarks.push_back(fmt::format(
-          "{} communication nodes are left out: they do not say which collective they are", nameless_));
+      rank.remarks.push_back(
+          fmt::format("{} communication nodes are left out: they do not say which collective they are", nameless_));
     rank.issued = static_cast<std::int64_t>(list->events.size());
     rank.events = std::move(list);
     trace_.ranks.push_back(std::move(rank));
@@ -292,8 +266,7 @@ void import_chakra_json(std::string_view text, const std::string& place, Trace& 
   ChakraImporter importer(place, trace);
   for (std::size_t i = 0; i < graph->size(); ++i) {
     const nlohmann::json& entry = (*graph)[i];
-    if (!entry.is_object())
-      refuse_import(fmt::format("{}: workload_graph[{}]", place, i), "must be an object");
+    if (!entry.is_object()) refuse_import(fmt::format("{}: workload_graph[{}]", place, i), "must be an object");
     ChakraNode node;
     node.kind = static_cast<std::uint64_t>(std::max<std::int64_t>(0, number_in(entry, "NodeType", 0)));
     node.name = text_in(entry, "Name");

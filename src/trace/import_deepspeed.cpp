@@ -34,8 +34,7 @@ std::optional<double> size_of_text(const std::string& number, const std::string&
 
 class DeepSpeedLog::Reader {
  public:
-  Reader(const std::string& place, Trace& trace)
-      : place_(place), trace_(trace), list_(std::make_shared<EventList>()) {
+  Reader(const std::string& place, Trace& trace) : place_(place), trace_(trace), list_(std::make_shared<EventList>()) {
     Group group;
     group.name = "(not logged)";
     group_ = trace.group(group);
@@ -78,8 +77,7 @@ class DeepSpeedLog::Reader {
     if (world_ > 1) {
       trace_.groups[group_].size = static_cast<int>(world_);
       for (Event& event : list_->events) event.bytes *= event.op == Op::all_gather ? world_ : 1;
-      remark(
-          fmt::format("it logs all_gather's shard: taken {} times, the world size behind its busbw", world_));
+      remark(fmt::format("it logs all_gather's shard: taken {} times, the world size behind its busbw", world_));
     } else {
       remark(
           "it logs all_gather's shard, and its bandwidths are too coarse to tell the world size: sizes of "
@@ -142,22 +140,20 @@ class DeepSpeedLog::Reader {
     const std::size_t at = fields.size() == 7 ? 2 : 1;
     if (fields.size() != at + 5 || !size_of_text(fields[0], at == 2 ? fields[1] : "")) return false;
     if (fields[at].find_first_not_of("0123456789") != std::string::npos) return false;
-    return std::all_of(fields.begin() + static_cast<std::ptrdiff_t>(at) + 1, fields.end(), [](const std::string& field) {
-      return field.find_first_not_of("0123456789.-+einfa") == std::string::npos;
-    });
+    return std::all_of(
+        fields.begin() + static_cast<std::ptrdiff_t>(at) + 1, fields.end(),
+        [](const std::string& field) { return field.find_first_not_of("0123456789.-+einfa") == std::string::npos; });
   }
 
   /// busbw is (n-1)/n of tput for these operations, where n is the size of the world. Large figures give n
   /// most precisely.
   void look_for_world(const std::vector<std::string>& fields, std::size_t at) {
-    if (fields.size() < at + 5 ||
-        (*op_ != Op::all_gather && *op_ != Op::all_to_all && *op_ != Op::reduce_scatter))
+    if (fields.size() < at + 5 || (*op_ != Op::all_gather && *op_ != Op::all_to_all && *op_ != Op::reduce_scatter))
       return;
     const double tput = std::strtod(fields[at + 3].c_str(), nullptr),
                  busbw = std::strtod(fields[at + 4].c_str(), nullptr);
     if (!(busbw > 0 && busbw < tput && tput > best_tput_)) return;
-    const double low = 1 / (1 - (busbw - 0.005) / (tput + 0.005)),
-                 high = 1 / (1 - (busbw + 0.005) / (tput - 0.005));
+    const double low = 1 / (1 - (busbw - 0.005) / (tput + 0.005)), high = 1 / (1 - (busbw + 0.005) / (tput - 0.005));
     const double n = std::round((low + high) / 2);
     if (!(low > 1 && high - low < 0.9 && n >= 2 && n < 1e6 && n > low - 0.5 && n < high + 0.5)) return;
     best_tput_ = tput;
@@ -169,8 +165,7 @@ class DeepSpeedLog::Reader {
     const bool split = fields.size() > 1 && (fields[1].find('B') != std::string::npos);
     const std::size_t at = split ? 2 : 1;
     const auto size = size_of_text(fields[0], split ? fields[1] : "");
-    if (!size || fields.size() < at + 3)
-      refuse_import(where_, "expected a message size, a count and latencies");
+    if (!size || fields.size() < at + 3) refuse_import(where_, "expected a message size, a count and latencies");
     char* end = nullptr;
     const long long count = std::strtoll(fields[at].c_str(), &end, 10);
     if (*end != '\0' || count < 1 || count > (1ll << 40))
@@ -230,8 +225,8 @@ LabelledLine unlabelled(std::string_view line) noexcept {
 DeepSpeedLog::DeepSpeedLog(const std::string& place, Trace& trace) : place_(place), trace_(trace) {}
 DeepSpeedLog::~DeepSpeedLog() = default;
 
-/// pdsh, which starts DeepSpeed's jobs of several hosts, writes "host: " before each line, and srun -l the task's number. A table shows
-/// the prefix by its first line.
+/// pdsh, which starts DeepSpeed's jobs of several hosts, writes "host: " before each line, and srun -l the task's
+/// number. A table shows the prefix by its first line.
 LabelledLine DeepSpeedLog::without_prefix(std::string_view line) {
   const std::size_t colon = line.find(": ");
   if (colon == std::string_view::npos || colon > 255) return {-1, line};

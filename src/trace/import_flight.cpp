@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* unused = "frames";   // stack frames are most of a dump, and nothing here needs them
+constexpr const char* unused = "frames";  // stack frames are most of a dump, and nothing here needs them
 
 /// Only the file's name gives the rank: nccl_trace_rank_3, rank3.json, …3.
 int rank_of_name(const std::string& place, std::size_t otherwise) {
@@ -100,16 +100,14 @@ std::map<std::string, std::int64_t> completed_of(const Json& root) {
 
 Group group_of(const Json& entry, const std::map<std::string, Group>& known) {
   std::string key = text_in(entry, "pg_id"), desc;
-  if (const auto pair = entry.find("process_group");
-      pair != entry.end() && pair->is_array() && !pair->empty()) {
+  if (const auto pair = entry.find("process_group"); pair != entry.end() && pair->is_array() && !pair->empty()) {
     if ((*pair)[0].is_string()) key = (*pair)[0].get<std::string>();
     if (pair->size() > 1 && (*pair)[1].is_string()) desc = (*pair)[1].get<std::string>();
   }
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Group group;
   // gloo lists its ranks under an empty name; it means those of the default group.
-  if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg")
-    group = unnamed->second;
+  if (const auto unnamed = known.find(""); unnamed != known.end() && desc == "default_pg") group = unnamed->second;
   group.name = desc.empty() ? key : fmt::format("{} ({})", key, desc);
   return group;
 }
@@ -121,12 +119,10 @@ std::int64_t peer_of(const std::string& name, const Group& group) {
   const std::size_t digits = name.find_first_of("0123456789", arrow);
   if (digits == std::string::npos) return -1;
   const int number = std::atoi(name.substr(digits, 6).c_str());
-  return static_cast<std::size_t>(number) < group.ranks.size() ? group.ranks[static_cast<std::size_t>(number)]
-                                                               : number;
+  return static_cast<std::size_t>(number) < group.ranks.size() ? group.ranks[static_cast<std::size_t>(number)] : number;
 }
 
-Event event_of(const Json& entry, const std::string& where, Trace& trace,
-               const std::map<std::string, Group>& groups,
+Event event_of(const Json& entry, const std::string& where, Trace& trace, const std::map<std::string, Group>& groups,
                const std::map<std::string, std::int64_t>& completed) {
   const std::string name = text_in(entry, "profiling_name");
   const auto op = foreign_op(name);
@@ -144,8 +140,8 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
              out = side_of(entry, "output_sizes", "output_dtypes", where);
   event.op = told_by_sides(*op, in.elements, out.elements);
   event.dtype = in.elements > 0 ? in.dtype : out.dtype;
-  event.bytes = checked_bytes(full_count(event.op, in.elements, out.elements, std::max(1, group.size)),
-                              event.dtype, where);
+  event.bytes =
+      checked_bytes(full_count(event.op, in.elements, out.elements, std::max(1, group.size)), event.dtype, where);
   if (event.op == Op::send || event.op == Op::recv) event.peer = peer_of(name, group);
   event.async = true;
   event.unknown = {Field::reduce, Field::phase, Field::async};
@@ -162,9 +158,7 @@ Event event_of(const Json& entry, const std::string& where, Trace& trace,
   const std::string state = text_in(entry, "state");
   const auto last = completed.find(text_in(entry, "pg_id"));
   const bool behind = event.matched && last != completed.end() && sequence > 0 && sequence <= last->second;
-  event.state = state == "completed" || behind ? State::complete
-                : state == "started"           ? State::started
-                                               : State::issued;
+  event.state = state == "completed" || behind ? State::complete : state == "started" ? State::started : State::issued;
   return event;
 }
 

@@ -49,10 +49,9 @@ class KinetoImporter {
     join_annotations();
     join_kernels();
     if (issues_.empty()) {
-      refuse_import(place_,
-                    fmt::format("holds no communication: none of its {} events is a record_param_comms with "
-                                "arguments, an annotation \"nccl:…\" or an nccl kernel",
-                                count_));
+      refuse_import(place_, fmt::format("holds no communication: none of its {} events is a record_param_comms with "
+                                        "arguments, an annotation \"nccl:…\" or an nccl kernel",
+                                        count_));
     }
     finish(info);
   }
@@ -69,8 +68,7 @@ class KinetoImporter {
         issues_.push_back({described(e), e.tid, e.external_id, e.ts * 1e3, (e.ts + e.dur) * 1e3});
     } else if (e.name.starts_with("nccl:") && e.category == "user_annotation") {
       if (const auto op = foreign_op(e.name))
-        annotations_.push_back(
-            {of_unknown_size(*op), e.tid, e.external_id, e.ts * 1e3, (e.ts + e.dur) * 1e3});
+        annotations_.push_back({of_unknown_size(*op), e.tid, e.external_id, e.ts * 1e3, (e.ts + e.dur) * 1e3});
     } else if (e.name.starts_with(step_mark) && e.category != "gpu_user_annotation") {
       marks_.emplace_back(e.ts * 1e3, (e.ts + e.dur) * 1e3);
     } else if (e.external_id >= 0 && e.name.find("Launch") != std::string::npos) {
@@ -105,8 +103,7 @@ class KinetoImporter {
     out.group = unknown_group();
     out.matched = false;
     out.async = true;
-    out.unknown = {Field::group, Field::bytes, Field::dtype, Field::reduce,
-                   Field::root,  Field::phase, Field::async};
+    out.unknown = {Field::group, Field::bytes, Field::dtype, Field::reduce, Field::root, Field::phase, Field::async};
     return out;
   }
 
@@ -126,8 +123,7 @@ class KinetoImporter {
     // Some versions sum lists of tensors on one side only; where both sides should be equal, the larger one
     // counts.
     out.bytes = checked_bytes(
-        std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52),
-        *dtype, where);
+        std::min(full_count(out.op, in, given, std::max<std::int64_t>(1, size)), std::int64_t{1} << 52), *dtype, where);
     Group group;
     group.name = e.group_name;
     if (!e.group_description.empty() && e.group_description != "undefined")
@@ -162,9 +158,8 @@ class KinetoImporter {
     std::optional<std::size_t> around(std::int64_t thread, double begin, double end) const {
       const auto list = by_thread_.find(thread);
       if (list == by_thread_.end()) return std::nullopt;
-      const auto after =
-          std::upper_bound(list->second.begin(), list->second.end(), begin,
-                           [&](double time, std::size_t i) { return time < issues_[i].begin; });
+      const auto after = std::upper_bound(list->second.begin(), list->second.end(), begin,
+                                          [&](double time, std::size_t i) { return time < issues_[i].begin; });
       if (after == list->second.begin()) return std::nullopt;
       const std::size_t issue = *std::prev(after);
       return end <= issues_[issue].end + 1e3 ? std::optional(issue) : std::nullopt;
@@ -182,10 +177,8 @@ class KinetoImporter {
     std::vector<Issue> alone;
     for (const Issue& annotation : annotations_) {
       const auto issue = timeline.around(annotation.thread, annotation.begin, annotation.end);
-      if (!issue)
-        alone.push_back(annotation);
-      else if (annotation.id >= 0)
-        issue_of_id_.emplace(annotation.id, *issue);
+      if (!issue) alone.push_back(annotation);
+      else if (annotation.id >= 0) issue_of_id_.emplace(annotation.id, *issue);
     }
     issues_.insert(issues_.end(), alone.begin(), alone.end());
   }
@@ -199,8 +192,7 @@ class KinetoImporter {
     for (const NcclKernel& kernel : kernels_)
       if (kernel.id >= 0) launch_of_id.emplace(kernel.id, nullptr);
     for (const Launch& launch : launches_)
-      if (const auto wanted = launch_of_id.find(launch.id); wanted != launch_of_id.end())
-        wanted->second = &launch;
+      if (const auto wanted = launch_of_id.find(launch.id); wanted != launch_of_id.end()) wanted->second = &launch;
     const Timeline timeline(issues_);
     std::vector<const NcclKernel*> alone;
     for (const NcclKernel& kernel : kernels_) {
@@ -289,15 +281,13 @@ class KinetoImporter {
   void add_marks(double first, const std::vector<Event>& events, RankTrace& rank) {
     std::sort(marks_.begin(), marks_.end());
     const auto place = [&](double time) {
-      return static_cast<std::size_t>(
-          std::lower_bound(events.begin(), events.end(), time - first,
-                           [](const Event& e, double t) { return e.issued < t; }) -
-          events.begin());
+      return static_cast<std::size_t>(std::lower_bound(events.begin(), events.end(), time - first,
+                                                       [](const Event& e, double t) { return e.issued < t; }) -
+                                      events.begin());
     };
     for (const auto& [begin, end] : marks_) {
       const std::pair<std::size_t, std::size_t> step{place(begin), place(end)};
-      if (step.first < step.second &&
-          (rank.marked_steps.empty() || rank.marked_steps.back().second <= step.first))
+      if (step.first < step.second && (rank.marked_steps.empty() || rank.marked_steps.back().second <= step.first))
         rank.marked_steps.push_back(step);
     }
   }
@@ -315,8 +305,6 @@ class KinetoImporter {
 
 }  // namespace
 
-void import_kineto(ByteStream& in, Trace& trace) {
-  KinetoImporter(in.name(), trace).read(in);
-}
+void import_kineto(ByteStream& in, Trace& trace) { KinetoImporter(in.name(), trace).read(in); }
 
 }  // namespace medley::trace

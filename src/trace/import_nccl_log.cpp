@@ -24,22 +24,20 @@ std::string_view word_after(std::string_view text, std::string_view key) {
 
 std::int64_t number_after(std::string_view text, std::string_view key) {
   const std::string word(word_after(text, key));
-  if (word.empty() || word.size() > 18 || word.find_first_not_of("0123456789") != std::string::npos)
-    return -1;
+  if (word.empty() || word.size() > 18 || word.find_first_not_of("0123456789") != std::string::npos) return -1;
   return std::atoll(word.c_str());
 }
 
 // ncclDataType_t; fp8 has no dtype of its own here.
-constexpr std::array<DType, 12> nccl_types = {DType::i8,  DType::u8,   DType::i32, DType::i32,
-                                              DType::i64, DType::i64,  DType::f16, DType::f32,
-                                              DType::f64, DType::bf16, DType::u8,  DType::u8};
-constexpr std::array<ReduceOp, 5> nccl_reductions = {ReduceOp::sum, ReduceOp::product, ReduceOp::max,
-                                                     ReduceOp::min, ReduceOp::avg};
+constexpr std::array<DType, 12> nccl_types = {DType::i8,  DType::u8,  DType::i32, DType::i32,  DType::i64, DType::i64,
+                                              DType::f16, DType::f32, DType::f64, DType::bf16, DType::u8,  DType::u8};
+constexpr std::array<ReduceOp, 5> nccl_reductions = {ReduceOp::sum, ReduceOp::product, ReduceOp::max, ReduceOp::min,
+                                                     ReduceOp::avg};
 
 /// Elements of a call's full tensor.
 std::int64_t full_elements(Op op, std::int64_t count, std::int64_t ranks) {
-  const bool parts = op == Op::all_gather || op == Op::reduce_scatter || op == Op::all_to_all ||
-                     op == Op::gather || op == Op::scatter;
+  const bool parts =
+      op == Op::all_gather || op == Op::reduce_scatter || op == Op::all_to_all || op == Op::gather || op == Op::scatter;
   return parts ? count * std::max<std::int64_t>(1, ranks) : count;
 }
 
@@ -64,8 +62,7 @@ struct NcclLog::Process {
   void line(std::string_view text, const std::string& where) {
     const std::string comm(word_after(text, " comm "));
     if (comm.empty()) return;
-    if (text.find("Init COMPLETE") != std::string_view::npos ||
-        text.find("Init START") != std::string_view::npos) {
+    if (text.find("Init COMPLETE") != std::string_view::npos || text.find("Init START") != std::string_view::npos) {
       Comm& made = comms[comm];
       made.id = std::string(word_after(text, "commId "));
       made.rank = static_cast<int>(std::clamp<std::int64_t>(number_after(text, " rank "), -1, most_ranks));
@@ -101,8 +98,7 @@ struct NcclLog::Process {
     const std::int64_t reduction = number_after(text, " op ");
     if (reduction >= 0 && reduction < static_cast<std::int64_t>(nccl_reductions.size()))
       event.reduce = nccl_reductions[static_cast<std::size_t>(reduction)];
-    else
-      event.unknown.add(Field::reduce);
+    else event.unknown.add(Field::reduce);
     calls.push_back(std::move(out));
   }
 };
@@ -124,20 +120,18 @@ void NcclLog::line(std::string_view text, std::size_t number) {
     if (processes_.size() > 65536) refuse_import(place_, "is of more than 65,536 processes");
     process = std::make_unique<Process>();
     process->host = std::string(text.substr(begin, first - begin));
-    process->pid = std::atoll(
-        std::string(text.substr(first + 1, std::min<std::size_t>(second - first - 1, 12))).c_str());
+    process->pid =
+        std::atoll(std::string(text.substr(first + 1, std::min<std::size_t>(second - first - 1, 12))).c_str());
   }
   process->line(text, fmt::format("{}: line {}", place_, number));
 }
 
 bool NcclLog::found() const {
-  return std::any_of(processes_.begin(), processes_.end(),
-                     [](const auto& p) { return !p.second->calls.empty(); });
+  return std::any_of(processes_.begin(), processes_.end(), [](const auto& p) { return !p.second->calls.empty(); });
 }
 
 void NcclLog::finish() {
-  if (!found())
-    refuse_import(place_, "holds no call: NCCL logs them with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL");
+  if (!found()) refuse_import(place_, "holds no call: NCCL logs them with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL");
   // The largest comm of a process is the world: the rank there is the job's rank. The ranks of a comm are
   // known when several processes logged it under one id.
   std::map<std::string, std::map<int, int>> members;  // comm id: comm rank to world rank
@@ -151,8 +145,7 @@ void NcclLog::finish() {
         rank = comm.rank;
       }
     }
-    const bool taken =
-        std::any_of(rank_of.begin(), rank_of.end(), [&](const auto& r) { return r.second == rank; });
+    const bool taken = std::any_of(rank_of.begin(), rank_of.end(), [&](const auto& r) { return r.second == rank; });
     rank_of[key] = rank >= 0 && !taken ? rank : next + (1 << 16);
     next += rank < 0 || taken;
     trace_.world = std::max(trace_.world, size);
@@ -172,14 +165,12 @@ void NcclLog::finish() {
         for (const auto& [in_comm, in_world] : known->second) group.ranks.push_back(in_world);
       else if (comm.size == trace_.world)
         for (int r = 0; r < comm.size; ++r) group.ranks.push_back(r);
-      else
-        call.event.unknown.add(Field::group);
+      else call.event.unknown.add(Field::group);
       call.event.group = trace_.group(group);
       const bool has_root = call.root >= 0 && static_cast<std::size_t>(call.root) < group.ranks.size();
       if (has_root && (rooted(call.event.op) || !is_collective(call.event.op)))
         call.event.peer = group.ranks[static_cast<std::size_t>(call.root)];
-      else
-        call.event.unknown.add(Field::root);
+      else call.event.unknown.add(Field::root);
       list->events.push_back(call.event);
     }
     RankTrace rank;

@@ -45,16 +45,13 @@ struct TypeName {
   DType dtype;
 };
 constexpr std::array<TypeName, 28> type_names = {
-    {{"float", DType::f32},     {"float32", DType::f32},   {"double", DType::f64},
-     {"float64", DType::f64},   {"half", DType::f16},      {"float16", DType::f16},
-     {"bfloat16", DType::bf16}, {"bf16", DType::bf16},     {"long", DType::i64},
-     {"int64", DType::i64},     {"int", DType::i32},       {"int32", DType::i32},
-     {"short", DType::i16},     {"int16", DType::i16},     {"char", DType::i8},
-     {"int8", DType::i8},       {"byte", DType::u8},       {"uint8", DType::u8},
-     {"bool", DType::boolean},  {"longint", DType::i64},   {"float8e4m3fn", DType::u8},
-     {"float8e5m2", DType::u8}, {"f32", DType::f32},       {"f16", DType::f16},
-     {"f64", DType::f64},       {"signedchar", DType::i8}, {"unsignedchar", DType::u8},
-     {"long int", DType::i64}}};
+    {{"float", DType::f32},       {"float32", DType::f32},   {"double", DType::f64},      {"float64", DType::f64},
+     {"half", DType::f16},        {"float16", DType::f16},   {"bfloat16", DType::bf16},   {"bf16", DType::bf16},
+     {"long", DType::i64},        {"int64", DType::i64},     {"int", DType::i32},         {"int32", DType::i32},
+     {"short", DType::i16},       {"int16", DType::i16},     {"char", DType::i8},         {"int8", DType::i8},
+     {"byte", DType::u8},         {"uint8", DType::u8},      {"bool", DType::boolean},    {"longint", DType::i64},
+     {"float8e4m3fn", DType::u8}, {"float8e5m2", DType::u8}, {"f32", DType::f32},         {"f16", DType::f16},
+     {"f64", DType::f64},         {"signedchar", DType::i8}, {"unsignedchar", DType::u8}, {"long int", DType::i64}}};
 
 }  // namespace
 
@@ -93,10 +90,8 @@ std::optional<DType> foreign_dtype(std::string_view name) {
   std::string text;
   const std::size_t after = name.find_last_of(".:");
   for (const char c : after == std::string_view::npos ? name : name.substr(after + 1)) {
-    if (c >= 'A' && c <= 'Z')
-      text += static_cast<char>(c - 'A' + 'a');
-    else if (c != '_')
-      text += c;
+    if (c >= 'A' && c <= 'Z') text += static_cast<char>(c - 'A' + 'a');
+    else if (c != '_') text += c;
   }
   for (const auto& [known, dtype] : type_names) {
     if (text == known) return dtype;
@@ -128,8 +123,7 @@ std::vector<int> rank_list(const nlohmann::json& value, std::int64_t size) {
     // Kineto cuts long lists; groups are regular, so the first two ranks give the rest.
     const bool cut = text.find("...") != std::string::npos;
     if (cut && (ranks.size() < 2 || size > most_ranks)) return {};
-    while (cut && static_cast<std::int64_t>(ranks.size()) < size)
-      ranks.push_back(ranks.back() + ranks[1] - ranks[0]);
+    while (cut && static_cast<std::int64_t>(ranks.size()) < size) ranks.push_back(ranks.back() + ranks[1] - ranks[0]);
     if (!ranks.empty() && *std::min_element(ranks.begin(), ranks.end()) < 0) return {};
   }
   return ranks;
@@ -154,8 +148,7 @@ std::int64_t number_in(const nlohmann::json& object, const char* key, std::int64
     return static_cast<std::int64_t>(found->get<double>());
   if (found->is_string()) {  // some versions write numbers as text
     const std::string text = found->get<std::string>();
-    const bool digits =
-        !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
+    const bool digits = !text.empty() && text.size() < 19 && text.find_first_not_of("0123456789") == std::string::npos;
     return digits ? std::stoll(text) : otherwise;
   }
   return otherwise;
@@ -164,9 +157,7 @@ std::int64_t number_in(const nlohmann::json& object, const char* key, std::int64
 std::string text_in(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end()) return {};
-  return found->is_string()           ? found->get<std::string>()
-         : found->is_number_integer() ? found->dump()
-                                      : std::string{};
+  return found->is_string() ? found->get<std::string>() : found->is_number_integer() ? found->dump() : std::string{};
 }
 
 bool flag_in(const nlohmann::json& object, const char* key, bool otherwise) {

@@ -23,9 +23,7 @@ struct Traffic {
     const auto found = count.find(op);
     return found == count.end() ? 0 : found->second;
   }
-  std::int64_t all() const {
-    return of(Op::all_reduce) + of(Op::all_gather) + of(Op::reduce_scatter) + of(Op::reduce);
-  }
+  std::int64_t all() const { return of(Op::all_reduce) + of(Op::all_gather) + of(Op::reduce_scatter) + of(Op::reduce); }
   std::int64_t most_common() const {
     std::int64_t most = 0;
     for (const auto& [size, times] : sizes) most = std::max(most, times);
@@ -87,9 +85,9 @@ void infer_data_parallelism(const Trace& trace, const Traffic& t, InferredLayout
   const std::int64_t gathers = t.of(Op::all_gather), scatters = t.of(Op::reduce_scatter),
                      reductions = t.of(Op::all_reduce) + t.of(Op::reduce);
   if (gathers == 0) {
-    out.evidence.push_back(fmt::format(
-        "dp={}: {} carries {} reductions of {} sizes and gathers nothing: replicas average gradients", out.dp,
-        words, reductions + scatters, t.sizes.size()));
+    out.evidence.push_back(
+        fmt::format("dp={}: {} carries {} reductions of {} sizes and gathers nothing: replicas average gradients",
+                    out.dp, words, reductions + scatters, t.sizes.size()));
     return;
   }
   const auto bytes = [&](Op op) {
@@ -99,15 +97,13 @@ void infer_data_parallelism(const Trace& trace, const Traffic& t, InferredLayout
   const bool through = t.gathers_before_scatter > 0 && t.gathers_before_scatter * 4 >= gathers;
   out.zero = through ? 3 : 1;
   out.evidence.push_back(
-      through
-          ? fmt::format("dp={},zero=3: {} gathers {} B of parameters, {} times before the first gradient is "
-                        "scattered ({} B)",
-                        out.dp, words, bytes(Op::all_gather), t.gathers_before_scatter,
-                        bytes(Op::reduce_scatter))
-          : fmt::format("dp={},zero=1 (or 2, which sends the same): {} reduces {} B of gradients and gathers "
-                        "{} B once they are applied",
-                        out.dp, words, bytes(Op::all_reduce) + bytes(Op::reduce_scatter) + bytes(Op::reduce),
-                        bytes(Op::all_gather)));
+      through ? fmt::format("dp={},zero=3: {} gathers {} B of parameters, {} times before the first gradient is "
+                            "scattered ({} B)",
+                            out.dp, words, bytes(Op::all_gather), t.gathers_before_scatter, bytes(Op::reduce_scatter))
+              : fmt::format("dp={},zero=1 (or 2, which sends the same): {} reduces {} B of gradients and gathers "
+                            "{} B once they are applied",
+                            out.dp, words, bytes(Op::all_reduce) + bytes(Op::reduce_scatter) + bytes(Op::reduce),
+                            bytes(Op::all_gather)));
 }
 
 /// Ranks that exchange messages are stages of one pipeline.
@@ -124,8 +120,8 @@ void infer_pipeline(const std::map<int, std::set<int>>& peers, InferredLayout& o
   }
   if (chain.size() < 2) return;
   out.pp = static_cast<int>(chain.size());
-  out.evidence.push_back(fmt::format("pp={}: {} pass messages to each other", out.pp,
-                                     core::ranks_text({chain.begin(), chain.end()})));
+  out.evidence.push_back(
+      fmt::format("pp={}: {} pass messages to each other", out.pp, core::ranks_text({chain.begin(), chain.end()})));
 }
 
 }  // namespace
@@ -157,8 +153,8 @@ InferredLayout infer_layout(const Trace& trace) {
   for (const Traffic& t : step.groups) {
     if (t.of(Op::all_to_all) < 2) continue;
     out.ep = trace.groups[t.group].size;
-    out.evidence.push_back(fmt::format("ep={}: {} carries {} all_to_alls", out.ep,
-                                       group_words(trace, t.group), t.of(Op::all_to_all)));
+    out.evidence.push_back(
+        fmt::format("ep={}: {} carries {} all_to_alls", out.ep, group_words(trace, t.group), t.of(Op::all_to_all)));
   }
   std::erase_if(step.groups, [](const Traffic& t) { return t.all() == 0; });
   // If several groups could be the tensor group, it is the one with the most operations.
@@ -168,9 +164,9 @@ InferredLayout infer_layout(const Trace& trace) {
     const Traffic& t = step.groups.front();
     out.tp = trace.groups[t.group].size;
     out.sp = t.of(Op::reduce_scatter) > 0;
-    out.evidence.push_back(fmt::format(
-        "tp={}{}: {} carries {} operations, {} of them of one size, from the start of the step on", out.tp,
-        out.sp ? ",sp=on" : "", group_words(trace, t.group), t.all(), t.most_common()));
+    out.evidence.push_back(
+        fmt::format("tp={}{}: {} carries {} operations, {} of them of one size, from the start of the step on", out.tp,
+                    out.sp ? ",sp=on" : "", group_words(trace, t.group), t.all(), t.most_common()));
     step.groups.erase(step.groups.begin());
   }
   // The gradients take the group with the most bytes; with experts, whose gradients have their own groups,
@@ -182,8 +178,7 @@ InferredLayout infer_layout(const Trace& trace) {
   };
   const auto largest =
       std::max_element(step.groups.begin(), step.groups.end(), [&](const Traffic& a, const Traffic& b) {
-        const int n = out.ep > 1 ? trace.groups[a.group].size : 0,
-                  m = out.ep > 1 ? trace.groups[b.group].size : 0;
+        const int n = out.ep > 1 ? trace.groups[a.group].size : 0, m = out.ep > 1 ? trace.groups[b.group].size : 0;
         return std::pair(n, volume(a)) < std::pair(m, volume(b));
       });
   if (largest != step.groups.end()) infer_data_parallelism(trace, *largest, out);

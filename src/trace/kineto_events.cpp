@@ -43,21 +43,20 @@ Slot slot_of(const std::string& key, bool args) {
   static const std::unordered_map<std::string, Slot> event = {{"cat", Slot::category}, {"name", Slot::name},
                                                               {"ts", Slot::ts},        {"dur", Slot::dur},
                                                               {"tid", Slot::tid},      {"args", Slot::args}};
-  static const std::unordered_map<std::string, Slot> inner = {
-      {"External id", Slot::external_id},
-      {"external id", Slot::external_id},
-      {"In msg nelems", Slot::in},
-      {"Out msg nelems", Slot::out},
-      {"Group size", Slot::group_size},
-      {"Seq", Slot::sequence},
-      {"Src Rank", Slot::source},
-      {"Dst Rank", Slot::destination},
-      {"Is asynchronized op", Slot::async},
-      {"Collective name", Slot::collective},
-      {"dtype", Slot::dtype},
-      {"Process Group Name", Slot::group_name},
-      {"Process Group Description", Slot::group_description},
-      {"Process Group Ranks", Slot::group_ranks}};
+  static const std::unordered_map<std::string, Slot> inner = {{"External id", Slot::external_id},
+                                                              {"external id", Slot::external_id},
+                                                              {"In msg nelems", Slot::in},
+                                                              {"Out msg nelems", Slot::out},
+                                                              {"Group size", Slot::group_size},
+                                                              {"Seq", Slot::sequence},
+                                                              {"Src Rank", Slot::source},
+                                                              {"Dst Rank", Slot::destination},
+                                                              {"Is asynchronized op", Slot::async},
+                                                              {"Collective name", Slot::collective},
+                                                              {"dtype", Slot::dtype},
+                                                              {"Process Group Name", Slot::group_name},
+                                                              {"Process Group Description", Slot::group_description},
+                                                              {"Process Group Ranks", Slot::group_ranks}};
   const auto& map = args ? inner : event;
   const auto found = map.find(key);
   return found == map.end() ? Slot::none : found->second;
@@ -66,8 +65,7 @@ Slot slot_of(const std::string& key, bool args) {
 /// Tracks the nesting and fills the current event.
 class Handler {
  public:
-  Handler(const std::string& place, const std::function<void(KinetoEvent&)>& visit)
-      : place_(place), visit_(visit) {}
+  Handler(const std::string& place, const std::function<void(KinetoEvent&)>& visit) : place_(place), visit_(visit) {}
 
   bool key(std::string& name) {
     slot_ = Slot::none;
@@ -125,31 +123,15 @@ class Handler {
   bool string(std::string& value) {
     const Slot slot = std::exchange(slot_, Slot::none);
     switch (slot) {
-      case Slot::category:
-        event_.category.swap(value);
-        break;
-      case Slot::name:
-        event_.name.swap(value);
-        break;
-      case Slot::collective:
-        event_.collective.swap(value);
-        break;
-      case Slot::dtype:
-        event_.dtype.swap(value);
-        break;
-      case Slot::group_name:
-        event_.group_name.swap(value);
-        break;
-      case Slot::group_description:
-        event_.group_description.swap(value);
-        break;
-      case Slot::group_ranks:
-        event_.group_ranks.swap(value);
-        break;
-      case Slot::none:
-        break;
-      default:
-        return text_number(slot, value);
+      case Slot::category: event_.category.swap(value); break;
+      case Slot::name: event_.name.swap(value); break;
+      case Slot::collective: event_.collective.swap(value); break;
+      case Slot::dtype: event_.dtype.swap(value); break;
+      case Slot::group_name: event_.group_name.swap(value); break;
+      case Slot::group_description: event_.group_description.swap(value); break;
+      case Slot::group_ranks: event_.group_ranks.swap(value); break;
+      case Slot::none: break;
+      default: return text_number(slot, value);
     }
     return true;
   }
@@ -159,10 +141,8 @@ class Handler {
   }
   bool number_float(double value, const std::string&) {
     const double sane = std::isfinite(value) && std::abs(value) < 9e18 ? value : -1;
-    if (slot_ == Slot::ts)
-      event_.ts = sane;
-    else if (slot_ == Slot::dur)
-      event_.dur = std::max(0.0, sane);
+    if (slot_ == Slot::ts) event_.ts = sane;
+    else if (slot_ == Slot::dur) event_.dur = std::max(0.0, sane);
     else  // what exceeds 64 bits arrives as a float, and must not look absent
       return whole(value > 9e18 ? std::int64_t{1} << 62 : static_cast<std::int64_t>(sane));
     slot_ = Slot::none;
@@ -196,50 +176,21 @@ class Handler {
   }
   bool whole(std::int64_t value) {
     switch (std::exchange(slot_, Slot::none)) {
-      case Slot::ts:
-        event_.ts = static_cast<double>(value);
-        break;
-      case Slot::dur:
-        event_.dur = std::max(0.0, static_cast<double>(value));
-        break;
-      case Slot::tid:
-        event_.tid = value;
-        break;
-      case Slot::external_id:
-        event_.external_id = value;
-        break;
-      case Slot::in:
-        event_.in = value;
-        break;
-      case Slot::out:
-        event_.out = value;
-        break;
-      case Slot::group_size:
-        event_.group_size = value;
-        break;
-      case Slot::sequence:
-        event_.sequence = value;
-        break;
-      case Slot::source:
-        event_.source = value;
-        break;
-      case Slot::destination:
-        event_.destination = value;
-        break;
-      case Slot::async:
-        event_.async = value != 0;
-        break;
-      case Slot::group_name:
-        event_.group_name = std::to_string(value);
-        break;
-      case Slot::rank:
-        info.rank = value;
-        break;
-      case Slot::world:
-        info.world = value;
-        break;
-      default:
-        break;
+      case Slot::ts: event_.ts = static_cast<double>(value); break;
+      case Slot::dur: event_.dur = std::max(0.0, static_cast<double>(value)); break;
+      case Slot::tid: event_.tid = value; break;
+      case Slot::external_id: event_.external_id = value; break;
+      case Slot::in: event_.in = value; break;
+      case Slot::out: event_.out = value; break;
+      case Slot::group_size: event_.group_size = value; break;
+      case Slot::sequence: event_.sequence = value; break;
+      case Slot::source: event_.source = value; break;
+      case Slot::destination: event_.destination = value; break;
+      case Slot::async: event_.async = value != 0; break;
+      case Slot::group_name: event_.group_name = std::to_string(value); break;
+      case Slot::rank: info.rank = value; break;
+      case Slot::world: info.world = value; break;
+      default: break;
     }
     return true;
   }

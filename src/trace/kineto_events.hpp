@@ -16,8 +16,7 @@ struct KinetoEvent {
   double ts = -1, dur = 0;  ///< µs
   std::int64_t tid = 0;
   // args; -1 or empty: absent
-  std::int64_t external_id = -1, in = -1, out = -1, group_size = -1, sequence = -1, source = -1,
-               destination = -1;
+  std::int64_t external_id = -1, in = -1, out = -1, group_size = -1, sequence = -1, source = -1, destination = -1;
   int async = -1;
   std::string collective, dtype, group_name, group_description, group_ranks;
 };

@@ -31,13 +31,12 @@ fs::path only_job(const fs::path& folder) {
   const std::vector<fs::path> jobs = jobs_in(folder);
   if (jobs.size() == 1) return jobs.front();
   if (jobs.size() > 1) {
-    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them, newest first: {}", folder.native(), jobs.size(),
-                                                newest_names(jobs)));
+    throw Error(ErrorKind::invalid, fmt::format("{} holds {} jobs; name one of them, newest first: {}", folder.native(),
+                                                jobs.size(), newest_names(jobs)));
   }
-  throw Error(ErrorKind::invalid,
-              fmt::format("{}: there is no trace in it (rank-0000.trace, …); run the job with "
-                          "MEDLEY_TRACE={}",
-                          folder.native(), folder.native()));
+  throw Error(ErrorKind::invalid, fmt::format("{}: there is no trace in it (rank-0000.trace, …); run the job with "
+                                              "MEDLEY_TRACE={}",
+                                              folder.native(), folder.native()));
 }
 
 void put_in_order(Trace& trace) {
@@ -48,8 +47,7 @@ void put_in_order(Trace& trace) {
     const RankTrace &a = trace.ranks[i - 1], &b = trace.ranks[i];
     if (a.rank == b.rank && a.context == b.context) {
       throw Error(ErrorKind::invalid,
-                  fmt::format("{} and {} are both of rank {}: they belong to different jobs", a.file, b.file,
-                              a.rank));
+                  fmt::format("{} and {} are both of rank {}: they belong to different jobs", a.file, b.file, a.rank));
     }
   }
 }
@@ -72,7 +70,8 @@ Trace open_trace(const std::string& path) {
     for (const fs::path& file : files) read_record_file(file, trace);
   } else if (!fs::is_regular_file(path, error)) {
     // The file is read more than once, and a pipe without a writer would wait forever.
-    throw Error(ErrorKind::invalid, fmt::format("{}: is neither a regular file nor a folder; write what it gives to a file first", path));
+    throw Error(ErrorKind::invalid,
+                fmt::format("{}: is neither a regular file nor a folder; write what it gives to a file first", path));
   } else if (is_record_file(path)) {
     read_record_file(path, trace);
   } else {

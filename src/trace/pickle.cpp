@@ -30,7 +30,8 @@ struct Value {
 
 class Machine {
  public:
-  Machine(std::string_view bytes, const std::string& place, std::string_view left_out) : bytes_(bytes), place_(place), left_out_(left_out) {}
+  Machine(std::string_view bytes, const std::string& place, std::string_view left_out)
+      : bytes_(bytes), place_(place), left_out_(left_out) {}
 
   Json run() {
     while (true) {
@@ -40,7 +41,7 @@ class Machine {
       step(opcode);
     }
     const std::uint32_t root = pop();
-    memo_ = {};   // what it took goes to the result
+    memo_ = {};  // what it took goes to the result
     sizes_.assign(values_.size(), 0);
     if (size_of(root, 0) > most_values) refuse("what it holds is too large");
     return open(root);
@@ -59,8 +60,7 @@ class Machine {
   std::uint64_t number(std::size_t width) {
     std::uint64_t value = 0;
     const std::string_view digits = take(width);
-    for (std::size_t i = 0; i < width; ++i)
-      value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
+    for (std::size_t i = 0; i < width; ++i) value |= std::uint64_t{static_cast<std::uint8_t>(digits[i])} << (8 * i);
     return value;
   }
   std::string_view line() {
@@ -87,8 +87,7 @@ class Machine {
     return top;
   }
   Value& top(Value::Kind kind, const char* what) {
-    if (stack_.empty() || values_[stack_.back()].kind != kind)
-      refuse(fmt::format("it expects {} here", what));
+    if (stack_.empty() || values_[stack_.back()].kind != kind) refuse(fmt::format("it expects {} here", what));
     return values_[stack_.back()];
   }
   std::vector<std::uint32_t> to_mark() {
@@ -127,11 +126,9 @@ class Machine {
     push(Json(static_cast<std::int64_t>(value)));
   }
   void function(std::string_view module, std::string_view name) {
-    const bool torch_mark =
-        module == "torch.jit._pickle" || (module == "collections" && name == "OrderedDict");
+    const bool torch_mark = module == "torch.jit._pickle" || (module == "collections" && name == "OrderedDict");
     if (!torch_mark)
-      refuse(
-          fmt::format("it calls {}.{}; a dump of the flight recorder holds plain values only", module, name));
+      refuse(fmt::format("it calls {}.{}; a dump of the flight recorder holds plain values only", module, name));
     push(Value::Kind::function);
   }
   void call() {
@@ -140,93 +137,53 @@ class Machine {
       refuse("it calls what is no function");
     // torch's build_intlist(list) and restore_type_tag(list, type) return the list.
     const auto& given = values_[arguments].children;
-    if (given.empty())
-      push(Value::Kind::dict);
-    else
-      stack_.push_back(given.front());
+    if (given.empty()) push(Value::Kind::dict);
+    else stack_.push_back(given.front());
   }
 
   void step(std::uint8_t opcode) {
     switch (opcode) {
-      case 0x80:
-        number(1);
-        return;  // PROTO
-      case 0x95:
-        number(8);
-        return;  // FRAME
-      case '(':
-        return push(Value::Kind::mark);
-      case 'N':
-        return push(Json(nullptr));
-      case 0x88:
-        return push(Json(true));
-      case 0x89:
-        return push(Json(false));
-      case 'K':
-        return push(Json(static_cast<std::int64_t>(number(1))));
-      case 'M':
-        return push(Json(static_cast<std::int64_t>(number(2))));
-      case 'J':
-        return push(Json(static_cast<std::int64_t>(static_cast<std::int32_t>(number(4)))));
-      case 0x8a:
-        return big_integer(number(1));  // LONG1
-      case 'G':
-        return real();
-      case 'X':
-        return text(number(4));
-      case 0x8c:
-        return text(number(1));
-      case 0x8d:
-        return text(number(8));
+      case 0x80: number(1); return;  // PROTO
+      case 0x95: number(8); return;  // FRAME
+      case '(': return push(Value::Kind::mark);
+      case 'N': return push(Json(nullptr));
+      case 0x88: return push(Json(true));
+      case 0x89: return push(Json(false));
+      case 'K': return push(Json(static_cast<std::int64_t>(number(1))));
+      case 'M': return push(Json(static_cast<std::int64_t>(number(2))));
+      case 'J': return push(Json(static_cast<std::int64_t>(static_cast<std::int32_t>(number(4)))));
+      case 0x8a: return big_integer(number(1));  // LONG1
+      case 'G': return real();
+      case 'X': return text(number(4));
+      case 0x8c: return text(number(1));
+      case 0x8d: return text(number(8));
       case 'U':
-      case 'C':
-        return text(number(1));
+      case 'C': return text(number(1));
       case 'T':
-      case 'B':
-        return text(number(4));
+      case 'B': return text(number(4));
       case ']':
-      case ')':
-        return push(Value::Kind::list);
-      case '}':
-        return push(Value::Kind::dict);
-      case 'a':
-        return extend(Value::Kind::list, last(1));
-      case 'e':
-        return extend(Value::Kind::list, to_mark());
-      case 's':
-        return extend(Value::Kind::dict, last(2));
-      case 'u':
-        return extend(Value::Kind::dict, to_mark());
+      case ')': return push(Value::Kind::list);
+      case '}': return push(Value::Kind::dict);
+      case 'a': return extend(Value::Kind::list, last(1));
+      case 'e': return extend(Value::Kind::list, to_mark());
+      case 's': return extend(Value::Kind::dict, last(2));
+      case 'u': return extend(Value::Kind::dict, to_mark());
       case 't':
-      case 'l':
-        return push(Value::Kind::list, to_mark());
-      case 'd':
-        return dictionary(to_mark());
+      case 'l': return push(Value::Kind::list, to_mark());
+      case 'd': return dictionary(to_mark());
       case 0x85:
       case 0x86:
-      case 0x87:
-        return push(Value::Kind::list, last(opcode - 0x84u));
-      case 'q':
-        return remember(number(1));
-      case 'r':
-        return remember(number(4));
-      case 0x94:
-        return remember(memo_.size());  // MEMOIZE
-      case 'h':
-        return recall(number(1));
-      case 'j':
-        return recall(number(4));
-      case 'c':
-        return global();
-      case 0x93:
-        return stack_global();
-      case 'R':
-        return call();
-      case '0':
-        pop();
-        return;
-      default:
-        refuse(fmt::format("opcode {:#04x} is not one that plain values need", opcode));
+      case 0x87: return push(Value::Kind::list, last(opcode - 0x84u));
+      case 'q': return remember(number(1));
+      case 'r': return remember(number(4));
+      case 0x94: return remember(memo_.size());  // MEMOIZE
+      case 'h': return recall(number(1));
+      case 'j': return recall(number(4));
+      case 'c': return global();
+      case 0x93: return stack_global();
+      case 'R': return call();
+      case '0': pop(); return;
+      default: refuse(fmt::format("opcode {:#04x} is not one that plain values need", opcode));
     }
   }
   void real() {
@@ -275,8 +232,7 @@ class Machine {
     for (std::size_t i = 0; i + 1 < value.children.size(); i += 2) {
       const Json key = open(value.children[i]);
       if (!left_out_.empty() && key == left_out_) continue;
-      out[key.is_string() ? key.get<std::string>()
-                          : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
+      out[key.is_string() ? key.get<std::string>() : key.dump(-1, ' ', false, Json::error_handler_t::replace)] =
           open(value.children[i + 1]);
     }
     return out;
@@ -287,7 +243,7 @@ class Machine {
   const std::string_view left_out_;
   std::size_t at_ = 0, at_opcode_ = 0;
   std::vector<Value> values_;
-  std::vector<std::uint32_t> sizes_;   ///< by value; 0: not counted yet
+  std::vector<std::uint32_t> sizes_;  ///< by value; 0: not counted yet
   std::vector<std::uint32_t> stack_;
   std::map<std::uint64_t, std::uint32_t> memo_;
 };

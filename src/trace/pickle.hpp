@@ -9,8 +9,8 @@
 
 namespace medley::trace {
 
-/// Throws Error(invalid) with the byte of the error; `place` names the file. What dictionaries hold under the key `left_out` is not
-/// part of the result.
+/// Throws Error(invalid) with the byte of the error; `place` names the file. What dictionaries hold under the key
+/// `left_out` is not part of the result.
 nlohmann::json read_pickle(std::string_view bytes, const std::string& place, std::string_view left_out = {});
 
 }  // namespace medley::trace

@@ -13,14 +13,10 @@ namespace {
 
 using Collective = std::pair<std::uint32_t, std::uint64_t>;  // group, number
 
-bool unfinished(const Event& event) {
-  return event.state != State::complete;
-}
+bool unfinished(const Event& event) { return event.state != State::complete; }
 
 /// A v-collective looks like the regular operation on a rank whose own parts are equal.
-Op kind_of(Op op) {
-  return op == Op::all_to_allv ? Op::all_to_all : op;
-}
+Op kind_of(Op op) { return op == Op::all_to_allv ? Op::all_to_all : op; }
 
 /// Whether two ranks called different operations for one collective. Fields that the source lacks cannot differ.
 bool differ(const Event& a, const Event& b) {
@@ -43,8 +39,7 @@ std::string call_text(const Event& e) {
 }
 
 std::string group_text(const Group& group) {
-  if (group.ranks.empty() || group.ranks.size() > 8)
-    return fmt::format("{} ({} ranks)", group.name, group.size);
+  if (group.ranks.empty() || group.ranks.size() > 8) return fmt::format("{} ({} ranks)", group.name, group.size);
   return fmt::format("{} ({})", group.name, core::ranks_text(group.ranks));
 }
 
@@ -76,10 +71,8 @@ Evidence gather(const Trace& trace, std::size_t most) {
       }
       if (!unfinished(event)) return;
       if (!event.matched) {
-        if (out.messages.size() < most)
-          out.messages.emplace_back(rank.rank, event);
-        else
-          ++out.left_out;
+        if (out.messages.size() < most) out.messages.emplace_back(rank.rank, event);
+        else ++out.left_out;
       } else if (out.collectives.size() < most || out.collectives.contains({event.group, event.sequence})) {
         out.collectives[{event.group, event.sequence}];
       } else {
@@ -154,12 +147,11 @@ Event as_most_called(const std::map<int, Part>& parts) {
   for (const auto& [rank, part] : parts) {
     const auto same = std::find_if(calls.begin(), calls.end(),
                                    [&part = part](const auto& call) { return !differ(call.first, part.event); });
-    if (same == calls.end())
-      calls.emplace_back(part.event, 1);
-    else
-      ++same->second;
+    if (same == calls.end()) calls.emplace_back(part.event, 1);
+    else ++same->second;
   }
-  return std::max_element(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+  return std::max_element(calls.begin(), calls.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
 Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, Part>& parts) {
@@ -173,8 +165,8 @@ Problem about(const Trace& trace, const Evidence& evidence, const std::map<int, 
   }
   problem.kind = mismatch ? "mismatch" : failed ? "failed" : "unfinished";
   const Group& group = trace.groups[problem.event.group];
-  problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op),
-                                 problem.event.sequence, problem.event.bytes, group_text(group));
+  problem.sentence = fmt::format("{} #{} of {} B on {}: ", medley::name(problem.event.op), problem.event.sequence,
+                                 problem.event.bytes, group_text(group));
   problem.sentence += story(trace, evidence, group, problem.event, problem, parts);
   // Where the others are through, who is not holds nobody up but itself.
   const auto complete = [](const auto& part) { return part.second.event.state == State::complete; };
@@ -195,17 +187,18 @@ Problems find_problems(const Trace& trace, std::size_t most) {
   for (const auto& [rank, event] : evidence.messages) {
     const bool failed = event.state == State::failed;
     Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, {}, ""};
-    const bool answered = std::any_of(evidence.messages.begin(), evidence.messages.end(), [&, at = rank, &e = event](const auto& m) {
-      return m.first == e.peer && m.second.peer == at && m.second.op != e.op && m.second.group == e.group;
-    });
+    const bool answered =
+        std::any_of(evidence.messages.begin(), evidence.messages.end(), [&, at = rank, &e = event](const auto& m) {
+          return m.first == e.peer && m.second.peer == at && m.second.op != e.op && m.second.group == e.group;
+        });
     if (event.peer >= 0 && !answered) problem.at_fault.push_back(static_cast<int>(event.peer));
     const std::string peer = event.peer < 0 ? "any rank" : fmt::format("rank {}", event.peer);
-    problem.sentence = fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}",
-                                   medley::name(event.op), event.bytes, event.op == Op::send ? "to" : "from",
-                                   peer, trace.groups[event.group].name, event.sequence, rank,
-                                   failed                          ? "failed"
-                                   : event.state == State::started ? "started, not complete"
-                                                                   : "issued, not started");
+    problem.sentence =
+        fmt::format("{} of {} B {} {} on {}, message #{} of rank {}: {}", medley::name(event.op), event.bytes,
+                    event.op == Op::send ? "to" : "from", peer, trace.groups[event.group].name, event.sequence, rank,
+                    failed                          ? "failed"
+                    : event.state == State::started ? "started, not complete"
+                                                    : "issued, not started");
     out.list.push_back(std::move(problem));
   }
   std::stable_sort(out.list.begin(), out.list.end(), [](const Problem& a, const Problem& b) {

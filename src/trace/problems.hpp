@@ -15,7 +15,8 @@ struct Problem {
   std::string kind;                  ///< "failed", "unfinished", "mismatch"
   Event event;                       ///< as most of the ranks recorded it
   std::map<int, std::string> ranks;  ///< by rank: "complete", "started", …, "not issued"
-  std::vector<int> at_fault;         ///< ranks that did not call it, or called something else than most; empty: not known
+  /// Ranks that did not call it, or called something else than most; empty: not known
+  std::vector<int> at_fault;
   std::string sentence;
 };
 

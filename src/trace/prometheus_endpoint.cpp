@@ -39,8 +39,7 @@ void PrometheusEndpoint::serve(double seconds, const std::string& text, const st
     const double left = std::chrono::duration<double>(end - std::chrono::steady_clock::now()).count();
     if (left <= 0 || stop()) return;
     pollfd waiting{socket_, POLLIN, 0};
-    const int ready =
-        poll(socket_ >= 0 ? &waiting : nullptr, socket_ >= 0 ? 1 : 0, static_cast<int>(left * 1000) + 1);
+    const int ready = poll(socket_ >= 0 ? &waiting : nullptr, socket_ >= 0 ? 1 : 0, static_cast<int>(left * 1000) + 1);
     if (ready > 0) answer(text);
   }
 }

@@ -85,10 +85,11 @@ class RecordSource final : public EventSource {
   std::uint64_t last = 0;
   TraceHeader header{};
   NoteNumbers notes;
-  std::vector<Group> groups;     ///< by the trace's number; only those of this file are set
-  std::vector<bool> has_phase;  ///< by the trace's number of a scope
+  std::vector<Group> groups;           ///< by the trace's number; only those of this file are set
+  std::vector<bool> has_phase;         ///< by the trace's number of a scope
   std::uint32_t by_nccl_profiler = 0;  ///< number of that backend's name; 0: the file has none of its records
-  std::vector<std::pair<std::uint32_t, int>> own_places;  ///< comms whose members are not recorded: group, own rank in it
+  /// Comms whose members are not recorded: group, own rank in it
+  std::vector<std::pair<std::uint32_t, int>> own_places;
 
   std::size_t size() const override { return static_cast<std::size_t>(last + 1 - first); }
 
@@ -150,23 +151,23 @@ class RecordSource final : public EventSource {
   }
   double time(std::uint64_t ticks) const {
     if (ticks == 0) return -1;
-    return std::max(
-        0.0, static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
+    return std::max(0.0,
+                    static_cast<double>(static_cast<std::int64_t>(ticks - header.start_ticks)) * header.ns_per_tick);
   }
   double exposed(const Record& r) const {
     // On a device the caller's stream waits, unless the host does.
     const bool on_device = r.gpu_completed != 0;
     const std::uint64_t end = on_device ? r.gpu_completed : r.completed;
-    const std::uint64_t begin = r.gpu_waited != 0                             ? r.gpu_waited
+    const std::uint64_t begin = r.gpu_waited != 0                           ? r.gpu_waited
                                 : on_device || r.flags & core::record_async ? r.waited
-                                                                              : r.issued;
+                                                                            : r.issued;
     return begin == 0 || end <= begin ? 0 : static_cast<double>(end - begin) * header.ns_per_tick;
   }
   void check(const Record& r, std::uint64_t slot) const {
     constexpr std::int64_t most = std::int64_t{1} << 56;  // times eight bytes still fits 64 bits
     const auto bad = [&](const char* what, auto value) {
-      refuse(place, fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record),
-                                what, value));
+      refuse(place,
+             fmt::format("record {} at byte {}: {} {}", r.index, records_at + slot * sizeof(Record), what, value));
     };
     if (r.op >= op_count) bad("there is no operation of number", r.op);
     if (r.dtype >= dtype_count) bad("there is no element type of number", r.dtype);
@@ -190,16 +191,15 @@ class RecordSource final : public EventSource {
 TraceHeader read_header(std::span<const std::byte> bytes, const std::string& place) {
   TraceHeader h{};
   if (bytes.size() < core::trace_header_bytes) {
-    refuse(place, fmt::format("is cut off in its header: {} of {} bytes are there", bytes.size(),
-                              core::trace_header_bytes));
+    refuse(place,
+           fmt::format("is cut off in its header: {} of {} bytes are there", bytes.size(), core::trace_header_bytes));
   }
   std::memcpy(&h, bytes.data(), sizeof h);
-  if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0)
-    refuse(place, "is not a record file of Medley");
+  if (std::memcmp(h.magic, core::trace_magic, sizeof h.magic) != 0) refuse(place, "is not a record file of Medley");
   core::check_format(file_format, place, h.version);
   if (h.record_bytes != sizeof(Record) || h.header_bytes != core::trace_header_bytes) {
-    refuse(place, fmt::format("header: records of {} bytes behind {} do not belong to format {}",
-                              h.record_bytes, h.header_bytes, h.version));
+    refuse(place, fmt::format("header: records of {} bytes behind {} do not belong to format {}", h.record_bytes,
+                              h.header_bytes, h.version));
   }
   if (h.size < 1 || h.size > most_ranks || h.rank < 0 || h.rank >= h.size) {
     refuse(place, fmt::format("header: there is no rank {} of {}", h.rank, h.size));
@@ -226,13 +226,13 @@ Group group_of(const std::string& text, const std::string& where, const TraceHea
     const std::int64_t size = number_in(json, "size", 0);
     place = static_cast<int>(std::clamp<std::int64_t>(number_in(json, "rank", -1), -1, most_ranks));
     if (size < 1 || size > header.size || place < 0 || place >= size)
-      refuse(where, fmt::format("comm {}: there is no rank {} of {} in a job of {}", group.name, place, size, header.size));
+      refuse(where,
+             fmt::format("comm {}: there is no rank {} of {} in a job of {}", group.name, place, size, header.size));
     group.size = static_cast<int>(size);
     return group;
   }
   for (const auto& rank : json["ranks"]) {
-    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
-        rank.get<std::int64_t>() >= header.size) {
+    if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 || rank.get<std::int64_t>() >= header.size) {
       refuse(where, fmt::format("comm {}: {} is not a rank of {}", group.name, rank.dump(), header.size));
     }
     group.ranks.push_back(rank.get<int>());
@@ -243,20 +243,27 @@ Group group_of(const std::string& text, const std::string& where, const TraceHea
 
 RouteDecision decision_of(const std::string& text, const std::string& where) {
   const auto json = nlohmann::json::parse(text, nullptr, false);
-  const auto number = [&](const char* key) { return json.contains(key) && json[key].is_number_integer() && json[key] >= 0; };
+  const auto number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number_integer() && json[key] >= 0;
+  };
   const auto string = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
-  if (!json.is_object() || !string("comm") || !string("op") || !string("from") || !string("to") || !string("reason") || !number("from_bytes") ||
-      !number("to_bytes") || !number("sequence") || !json.contains("changed") || !json["changed"].is_boolean() || !parse_op(json["op"].get<std::string>())) {
+  if (!json.is_object() || !string("comm") || !string("op") || !string("from") || !string("to") || !string("reason") ||
+      !number("from_bytes") || !number("to_bytes") || !number("sequence") || !json.contains("changed") ||
+      !json["changed"].is_boolean() || !parse_op(json["op"].get<std::string>())) {
     refuse(where, fmt::format("{} does not say what was decided about which route", text));
   }
-  return {json["comm"], *parse_op(json["op"].get<std::string>()), json["from_bytes"], json["to_bytes"], json["sequence"], json["changed"], json["from"],
-          json["to"], json["reason"]};
+  return {json["comm"],       *parse_op(json["op"].get<std::string>()),
+          json["from_bytes"], json["to_bytes"],
+          json["sequence"],   json["changed"],
+          json["from"],       json["to"],
+          json["reason"]};
 }
 
 /// Every rank of a comm notes it.
 void add_decision(RouteDecision decision, Trace& trace) {
   const bool known = std::any_of(trace.decisions.begin(), trace.decisions.end(), [&](const RouteDecision& one) {
-    return one.comm == decision.comm && one.sequence == decision.sequence && one.op == decision.op && one.from_bytes == decision.from_bytes;
+    return one.comm == decision.comm && one.sequence == decision.sequence && one.op == decision.op &&
+           one.from_bytes == decision.from_bytes;
   });
   if (!known) trace.decisions.push_back(std::move(decision));
 }
@@ -272,7 +279,7 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
     Note note;
     std::memcpy(&note, bytes.data() + at, sizeof note);
     if (note.bytes == 0) break;
-    read_barrier();   // pairs with the write_barrier() in Recorder::note()
+    read_barrier();  // pairs with the write_barrier() in Recorder::note()
     std::memcpy(&note, bytes.data() + at, sizeof note);
     const std::string where = fmt::format("{}: note at byte {}", source.place, core::trace_header_bytes + at);
     if (note.bytes > bytes.size() - at - sizeof note)
@@ -300,26 +307,24 @@ void read_notes(std::span<const std::byte> bytes, RecordSource& source, Trace& t
   }
 }
 
-void add_rank(std::span<const std::byte> bytes, const std::string& place, int context,
-              std::shared_ptr<Mapping> mapping, Trace& trace) {
+void add_rank(std::span<const std::byte> bytes, const std::string& place, int context, std::shared_ptr<Mapping> mapping,
+              Trace& trace) {
   auto source = std::make_shared<RecordSource>();
   source->mapping = std::move(mapping);
   source->place = place;
   const TraceHeader header = source->header = read_header(bytes, place);
   if (trace.world != 0 && trace.world != header.size) {
-    refuse(place,
-           fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it",
-                       header.size, trace.world));
+    refuse(place, fmt::format("is of a job of {} ranks, other files of the folder of {}: an earlier run left it",
+                              header.size, trace.world));
   }
   source->records_at = std::uint64_t{header.header_bytes} + header.notes_bytes;
   if (source->records_at > bytes.size()) {
-    refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}",
-                              source->records_at, bytes.size()));
+    refuse(place, fmt::format("is cut off in its notes: they end at byte {}, the file at {}", source->records_at,
+                              bytes.size()));
   }
   read_notes(bytes.subspan(header.header_bytes, header.notes_bytes), *source, trace, context);
   source->groups = trace.groups;
-  for (const std::string& name : trace.names)
-    source->has_phase.push_back(!parts_of_scope(name).phase.empty());
+  for (const std::string& name : trace.names) source->has_phase.push_back(!parts_of_scope(name).phase.empty());
   source->records = bytes.subspan(source->records_at);
   const std::uint64_t whole = source->records.size() / sizeof(Record);
   source->capacity = header.capacity;

@@ -12,8 +12,15 @@ namespace {
 nlohmann::ordered_json decisions_json(const Trace& trace) {
   auto list = nlohmann::ordered_json::array();
   for (const RouteDecision& one : trace.decisions) {
-    list.push_back({{"comm", one.comm}, {"sequence", one.sequence}, {"op", medley::name(one.op)}, {"from_bytes", one.from_bytes},
-                    {"to_bytes", one.to_bytes}, {"changed", one.changed}, {"from", one.from}, {"to", one.to}, {"reason", one.reason}});
+    list.push_back({{"comm", one.comm},
+                    {"sequence", one.sequence},
+                    {"op", medley::name(one.op)},
+                    {"from_bytes", one.from_bytes},
+                    {"to_bytes", one.to_bytes},
+                    {"changed", one.changed},
+                    {"from", one.from},
+                    {"to", one.to},
+                    {"reason", one.reason}});
   }
   return list;
 }
@@ -23,8 +30,7 @@ nlohmann::ordered_json decisions_json(const Trace& trace) {
 std::vector<std::string> Report::remarks() const {
   std::vector<std::string> out = trace.remarks;
   for (const RankTrace& rank : trace.ranks) {
-    for (const std::string& remark : rank.remarks)
-      out.push_back(fmt::format("rank {}: {}", rank.rank, remark));
+    for (const std::string& remark : rank.remarks) out.push_back(fmt::format("rank {}: {}", rank.rank, remark));
   }
   return out;
 }
@@ -64,13 +70,12 @@ nlohmann::ordered_json to_json(const Report& report) {
                                 {"rows", to_json(s.rows, t)},
                                 {"totals", totals_json(s.rows, t)}};
   out.update(to_json(report.sizes));
-  out.update(
-      {{"layout", {{"text", layout.text()}, {"complete", layout.complete}, {"evidence", layout.evidence}}},
-       {"skew", to_json(report.skew, t)},
-       {"problems", to_json(report.problems, t)},
-       {"route_decisions", decisions_json(t)},
-       {"clock_error_us", t.clock_error / 1e3},
-       {"remarks", report.remarks()}});
+  out.update({{"layout", {{"text", layout.text()}, {"complete", layout.complete}, {"evidence", layout.evidence}}},
+              {"skew", to_json(report.skew, t)},
+              {"problems", to_json(report.problems, t)},
+              {"route_decisions", decisions_json(t)},
+              {"clock_error_us", t.clock_error / 1e3},
+              {"remarks", report.remarks()}});
   return out;
 }
 

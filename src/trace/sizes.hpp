@@ -14,20 +14,14 @@ constexpr std::int64_t full_count(Op op, std::int64_t in, std::int64_t out, std:
   const std::int64_t larger = in > out ? in : out, smaller = in > out ? out : in;
   switch (op) {
     case Op::gather:
-    case Op::scatter:
-      return smaller > 0 || size <= 0 ? larger : larger * size;
+    case Op::scatter: return smaller > 0 || size <= 0 ? larger : larger * size;
     case Op::all_gather:
-    case Op::all_gatherv:
-      return out > 0 ? out : in * size;
+    case Op::all_gatherv: return out > 0 ? out : in * size;
     case Op::reduce_scatter:
-    case Op::reduce_scatterv:
-      return in > 0 ? in : out * size;
-    case Op::all_to_allv:
-      return in;
-    case Op::barrier:
-      return 0;
-    default:
-      return larger;
+    case Op::reduce_scatterv: return in > 0 ? in : out * size;
+    case Op::all_to_allv: return in;
+    case Op::barrier: return 0;
+    default: return larger;
   }
 }
 

@@ -6,8 +6,7 @@
 namespace medley::trace {
 namespace {
 
-constexpr std::size_t most_kept = std::size_t{1}
-                                  << 20;  // in a longer trace, every n-th collective is used
+constexpr std::size_t most_kept = std::size_t{1} << 20;  // in a longer trace, every n-th collective is used
 
 struct Arrival {
   double first = 0, second_last = 0, last = 0;
@@ -79,8 +78,7 @@ std::vector<Skew> find_skew(const Trace& trace) {
   }
   std::vector<Skew> out;
   for (auto& [kind, found] : kinds) out.push_back(skew_of(kind.first, kind.second, found));
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Skew& a, const Skew& b) { return a.late_us > b.late_us; });
+  std::stable_sort(out.begin(), out.end(), [](const Skew& a, const Skew& b) { return a.late_us > b.late_us; });
   return out;
 }
 

@@ -70,8 +70,8 @@ std::size_t repetitions(const std::vector<std::uint64_t>& whole, const std::vect
   return whole.size() / part.size();
 }
 
-/// A program separates its steps by always the same operations. Where they come twice in a row, they enclose a step that issued
-/// nothing. It counts: a step that forgot its gradients must not look like one that never ran.
+/// A program separates its steps by always the same operations. Where they come twice in a row, they enclose a step
+/// that issued nothing. It counts: a step that forgot its gradients must not look like one that never ran.
 Steps by_borders(const Keys& keys, const RankTrace& rank) {
   Steps out{{}, "scope"};
   const auto& borders = keys.borders;
@@ -93,8 +93,7 @@ Steps by_borders(const Keys& keys, const RankTrace& rank) {
   return out;
 }
 
-Steps equal_steps(const Keys& keys, std::size_t begin, std::size_t length, std::size_t count,
-                  const char* how) {
+Steps equal_steps(const Keys& keys, std::size_t begin, std::size_t length, std::size_t count, const char* how) {
   Steps out{{}, how};
   for (std::size_t s = 0; s < count; ++s) {
     const std::size_t first = begin + s * length;
@@ -130,8 +129,8 @@ Steps find_steps(const Trace& trace, const RankTrace& rank, std::size_t given) {
   const Steps whole{{{0, rank.events->size()}}, "nothing"};
   if (given > 0) {
     if (given > keys.keys.size() && given > 1) {
-      throw Error(ErrorKind::invalid, fmt::format("--steps {}: rank {} has only {} operations", given,
-                                                  rank.rank, keys.keys.size()));
+      throw Error(ErrorKind::invalid,
+                  fmt::format("--steps {}: rank {} has only {} operations", given, rank.rank, keys.keys.size()));
     }
     if (given == 1 || keys.keys.empty()) return {{{0, rank.events->size()}}, "count"};
     const std::size_t length = keys.keys.size() / given;
@@ -161,8 +160,7 @@ double step_period_us(const RankTrace& rank, const Steps& steps) {
   std::vector<double> starts, periods;
   Event event;
   for (const Step& step : steps.steps)
-    if (step.begin < step.end && rank.read(step.begin, event) && event.issued >= 0)
-      starts.push_back(event.issued);
+    if (step.begin < step.end && rank.read(step.begin, event) && event.issued >= 0) starts.push_back(event.issued);
   for (std::size_t i = 1; i < starts.size(); ++i) periods.push_back((starts[i] - starts[i - 1]) / 1e3);
   if (periods.empty()) return 0;
   const auto middle = periods.begin() + static_cast<std::ptrdiff_t>(periods.size() / 2);

@@ -64,8 +64,7 @@ std::map<std::uint32_t, Collectives> arrivals_of(const Trace& trace) {
   for (const RankTrace& rank : trace.ranks) {
     Waits waits;
     rank.for_each([&](const Event& e) {
-      if (e.matched && e.issued >= 0)
-        groups[e.group][e.sequence].add(e.issued, rank.rank, waits.since_last(e.group));
+      if (e.matched && e.issued >= 0) groups[e.group][e.sequence].add(e.issued, rank.rank, waits.since_last(e.group));
       waits.add(e.group, e.exposed);
     });
   }
@@ -82,9 +81,7 @@ double evidence(std::size_t last, std::size_t all, int ranks) {
 }
 
 /// Whether `since` collectives in time are many beside the usual distance of two late ones.
-bool recovered(std::size_t range, std::size_t late, std::size_t since) {
-  return since > 8 + 4 * (range / late);
-}
+bool recovered(std::size_t range, std::size_t late, std::size_t since) { return since > 8 + 4 * (range / late); }
 
 /// The rank's lateness since the moment from which on it is last most clearly: the suffix in which it exceeds
 /// `share` by the most collectives. So a rank that became slow a second ago is found now, not when half of
@@ -118,8 +115,8 @@ Straggler judged(const std::vector<const Arrivals*>& whole, int rank, double sha
 }
 
 /// The scale at which the rank costs the most, of those at which it is surely a straggler.
-std::optional<Straggler> straggler(const std::vector<const Arrivals*>& whole, int rank, int ranks,
-                                   double now_ns, double share, double clock_error) {
+std::optional<Straggler> straggler(const std::vector<const Arrivals*>& whole, int rank, int ranks, double now_ns,
+                                   double share, double clock_error) {
   std::optional<Straggler> out;
   for (const double scale : scales_ns) {
     const Straggler found = judged(whole, rank, share, std::max(scale, clock_error));

@@ -12,8 +12,7 @@ struct Straggler {
   std::uint32_t group = 0;
   int rank = 0;
   std::size_t last = 0,
-              collectives =
-                  0;  ///< since it is late: those that waited for it, and those that waited for any rank
+              collectives = 0;       ///< since it is late: those that waited for it, and those that waited for any rank
   double median_ns = 0, sum_ns = 0;  ///< behind the second-last rank, over those at which it was last
   double since_ns = 0;               ///< on the trace's clock
 };

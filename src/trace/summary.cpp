@@ -129,8 +129,8 @@ double Summary::wire(const Row& row, const Trace& trace) const {
 
 Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps, std::size_t step) {
   if (step > steps.steps.size()) {
-    throw Error(ErrorKind::invalid, fmt::format("--step {}: rank {} has {} step{}", step, rank.rank,
-                                                steps.steps.size(), steps.steps.size() == 1 ? "" : "s"));
+    throw Error(ErrorKind::invalid, fmt::format("--step {}: rank {} has {} step{}", step, rank.rank, steps.steps.size(),
+                                                steps.steps.size() == 1 ? "" : "s"));
   }
   Reading reading;
   for (const Step& part : steps.steps) read_step(trace, rank, part, reading);

@@ -17,12 +17,12 @@ struct Row {
   std::int64_t bytes = 0;
   std::int64_t count = 0;  ///< in one step
   DType dtype = DType::u8;
-  bool sized = true;  ///< false: the source gives no bytes
+  bool sized = true;          ///< false: the source gives no bytes
   std::string phase, module;  ///< empty when no scope gives it
   std::string backend, algorithm;
   std::int64_t timed = 0;  ///< completed operations that the times are from, over all steps
-  // Times of the kernel or the transfer, over the operations of all steps. Sums are `count` times the mean, so that they are of
-  // the same step as `count`, whatever the other steps hold.
+  // Times of the kernel or the transfer, over the operations of all steps. Sums are `count` times the mean, so that
+  // they are of the same step as `count`, whatever the other steps hold.
   double total_us = 0;
   double exposed_us = 0;  ///< in which the program only waited; more than the total if it also waited for the start
   double median_us = 0, p99_us = 0;

@@ -14,8 +14,7 @@ std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const Trace
     Total& total = totals[group.name];
     total.bytes += r.bytes * r.count;
     total.count += r.count;
-    total.wire_bytes +=
-        core::wire_bytes(r.op, r.bytes, std::max(1, group.size)) * static_cast<double>(r.count);
+    total.wire_bytes += core::wire_bytes(r.op, r.bytes, std::max(1, group.size)) * static_cast<double>(r.count);
     total.us += r.total_us;
     total.exposed_us += r.exposed_us;
   }
@@ -28,8 +27,7 @@ Sizes sizes_of(const std::vector<Row>& rows, std::int64_t small) {
   std::int64_t bytes = 0, few = 0, few_bytes = 0;
   for (const Row& r : rows) {
     if (r.bytes < 1) continue;
-    Sizes::Bin& bin =
-        out.histogram[static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(r.bytes)))];
+    Sizes::Bin& bin = out.histogram[static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(r.bytes)))];
     bin.count += r.count;
     bin.bytes += r.count * r.bytes;
     out.count += r.count;
@@ -49,8 +47,7 @@ std::vector<Row> merged(const std::vector<Row>& rows) {
   std::vector<Row> out;
   for (const Row& r : rows) {
     const auto same = std::find_if(out.begin(), out.end(), [&](const Row& o) {
-      return o.op == r.op && o.group == r.group && o.bytes == r.bytes && o.backend == r.backend &&
-             o.phase == r.phase;
+      return o.op == r.op && o.group == r.group && o.bytes == r.bytes && o.backend == r.backend && o.phase == r.phase;
     });
     if (same == out.end()) {
       out.push_back(r);

@@ -14,13 +14,11 @@ std::string_view name(State state) noexcept {
 }
 
 namespace {
-constexpr std::array<std::string_view, field_count> field_names = {
-    "group", "bytes", "dtype", "reduce", "root", "phase", "async", "order", "rounding"};
+constexpr std::array<std::string_view, field_count> field_names = {"group", "bytes", "dtype", "reduce",  "root",
+                                                                   "phase", "async", "order", "rounding"};
 }  // namespace
 
-std::string_view name(Field field) noexcept {
-  return field_names[static_cast<std::size_t>(field)];
-}
+std::string_view name(Field field) noexcept { return field_names[static_cast<std::size_t>(field)]; }
 
 std::optional<Field> parse_field(std::string_view text) noexcept {
   if (text == "peer") return Field::root;
@@ -49,8 +47,7 @@ std::uint32_t Trace::group(const Group& group) {
 }
 
 const RankTrace& Trace::rank(int number) const {
-  const auto found =
-      std::find_if(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == number; });
+  const auto found = std::find_if(ranks.begin(), ranks.end(), [&](const auto& r) { return r.rank == number; });
   if (found == ranks.end()) {
     throw Error(ErrorKind::invalid, fmt::format("{}: there is no trace of rank {}", source, number));
   }

@@ -68,9 +68,7 @@ struct Event {
   double exposed = 0;  ///< ns in which the program only waited for it
   /// Of the kernel or the transfer: without the time that it was queued behind other work, where the source knows it.
   double begin() const { return started >= 0 ? started : issued; }
-  double duration() const {
-    return completed >= 0 && begin() >= 0 ? std::max(0.0, completed - begin()) : 0;
-  }
+  double duration() const { return completed >= 0 && begin() >= 0 ? std::max(0.0, completed - begin()) : 0; }
 };
 
 /// A comm; other tools call it a process group.
@@ -141,13 +139,13 @@ struct Trace {
   int world = 0;
   std::vector<Group> groups;
   std::vector<std::string> names{""};
-  std::vector<RankTrace> ranks;      ///< by rank
-  std::vector<RouteDecision> decisions;   ///< about routes in the running job, each once, in order of each comm
-  std::vector<std::string> remarks;  ///< remarks that a reader of the figures must know
-  bool timed = true;                 ///< false: a log without times
-  bool waits_known = true;           ///< false: the source does not record when the program waited
-  bool starts_exact = true;          ///< false: the source polls when operations start, too coarse to compare ranks
-  double clock_error = 0;            ///< largest error of the aligned clocks, ns
+  std::vector<RankTrace> ranks;          ///< by rank
+  std::vector<RouteDecision> decisions;  ///< about routes in the running job, each once, in order of each comm
+  std::vector<std::string> remarks;      ///< remarks that a reader of the figures must know
+  bool timed = true;                     ///< false: a log without times
+  bool waits_known = true;               ///< false: the source does not record when the program waited
+  bool starts_exact = true;              ///< false: the source polls when operations start, too coarse to compare ranks
+  double clock_error = 0;                ///< largest error of the aligned clocks, ns
 
   std::uint32_t name(std::string_view text);
   /// The group's number; adds a new group.

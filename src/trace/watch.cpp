@@ -22,23 +22,20 @@ class Tail final : public EventSource {
   Tail(std::shared_ptr<EventSource> all, std::size_t most)
       : all_(std::move(all)), first_(all_->size() > most ? all_->size() - most : 0) {}
   std::size_t size() const override { return all_->size() - first_; }
-  bool read(std::size_t place, Event& event) const override {
-    return all_->read(first_ + place, event);
-  }
+  bool read(std::size_t place, Event& event) const override { return all_->read(first_ + place, event); }
 
  private:
   std::shared_ptr<EventSource> all_;
   std::size_t first_;
 };
 
-double seconds(double ns) {
-  return ns / 1e9;
-}
+double seconds(double ns) { return ns / 1e9; }
 
 /// All processes ended, and none of them in the middle of something.
 bool ended_in_order(const Trace& trace, const std::vector<RankNow>& processes) {
   return !processes.empty() && processes.size() == trace.ranks.size() &&
-         std::all_of(processes.begin(), processes.end(), [](const RankNow& now) { return now.process == ProcessState::gone; }) &&
+         std::all_of(processes.begin(), processes.end(),
+                     [](const RankNow& now) { return now.process == ProcessState::gone; }) &&
          find_problems(trace).list.empty();
 }
 
@@ -49,9 +46,9 @@ void find_lost(const Trace& trace, const std::vector<RankNow>& processes, WatchR
     const bool gone = now.process == ProcessState::gone;
     const RankTrace& rank = trace.rank(now.rank);
     WatchVerdict v{gone ? "gone" : "stopped", true, {now.rank}, "", "", -1, 0, ""};
-    v.sentence = fmt::format("rank {}'s process {} on {} {}", now.rank, rank.pid,
-                             rank.host.empty() ? "this host" : rank.host,
-                             gone ? "is gone" : "is stopped (SIGSTOP or a debugger)");
+    v.sentence =
+        fmt::format("rank {}'s process {} on {} {}", now.rank, rank.pid, rank.host.empty() ? "this host" : rank.host,
+                    gone ? "is gone" : "is stopped (SIGSTOP or a debugger)");
     out.verdicts.push_back(std::move(v));
   }
 }
@@ -147,15 +144,14 @@ void find_changes(const Trace& trace, double now, const WatchOptions& options, W
                    options.window_s,
                    (lately - before) / 1e3,
                    ""};
-    v.sentence = fmt::format("{} of {} B on {} takes {:.0f} µs in the last {:.0f} s, {:.0f} µs before",
-                             medley::name(op), bytes, trace.groups[group].name, lately / 1e3,
-                             options.window_s, before / 1e3);
+    v.sentence =
+        fmt::format("{} of {} B on {} takes {:.0f} µs in the last {:.0f} s, {:.0f} µs before", medley::name(op), bytes,
+                    trace.groups[group].name, lately / 1e3, options.window_s, before / 1e3);
     out.verdicts.push_back(std::move(v));
   }
   const double span = (now - oldest) * static_cast<double>(std::max<std::size_t>(1, trace.ranks.size()));
   if (exposed <= 0 || span <= 0 || exposed < 0.05 * span) return;
-  WatchVerdict v{"exposed",     false, {}, trace.groups[worst].name, "", seconds(now - oldest),
-                 exposed / 1e3, ""};
+  WatchVerdict v{"exposed", false, {}, trace.groups[worst].name, "", seconds(now - oldest), exposed / 1e3, ""};
   v.sentence = fmt::format("{:.0f} % of the time is spent waiting for communication, most of it on {}",
                            100 * exposed / span, trace.groups[worst].name);
   out.verdicts.push_back(std::move(v));
@@ -193,8 +189,7 @@ WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, do
 
 ProcessState process_state(std::int64_t pid) {
   if (pid <= 0) return ProcessState::unknown;
-  if (kill(static_cast<pid_t>(pid), 0) != 0)
-    return errno == ESRCH ? ProcessState::gone : ProcessState::running;
+  if (kill(static_cast<pid_t>(pid), 0) != 0) return errno == ESRCH ? ProcessState::gone : ProcessState::running;
   std::ifstream stat(fmt::format("/proc/{}/stat", pid));
   std::string text;
   std::getline(stat, text);
@@ -227,9 +222,8 @@ std::string prometheus_text(const WatchReport& report) {
   for (const WatchVerdict& v : report.verdicts) {
     std::string ranks;
     for (const int rank : v.ranks) ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
-    const std::string series =
-        fmt::format("medley_verdict{{kind=\"{}\",group=\"{}\",op=\"{}\",ranks=\"{}\"}}", v.kind,
-                    quoted(v.group), v.op, ranks);
+    const std::string series = fmt::format("medley_verdict{{kind=\"{}\",group=\"{}\",op=\"{}\",ranks=\"{}\"}}", v.kind,
+                                           quoted(v.group), v.op, ranks);
     if (seen.insert(series).second) out += fmt::format("{} {:.3f}\n", series, std::max(0.0, v.since_s));
   }
   return out;

@@ -45,8 +45,8 @@ struct WatchReport {
   bool alarming() const;
 };
 
-/// `now_ns` is on the trace's clock, on which all ranks are aligned: their own clocks drift apart by tens of µs a second, which would
-/// make a rank of a healthy job late. Processes in any order; a rank without one is unknown.
+/// `now_ns` is on the trace's clock, on which all ranks are aligned: their own clocks drift apart by tens of µs a
+/// second, which would make a rank of a healthy job late. Processes in any order; a rank without one is unknown.
 WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,
                          const WatchOptions& options);
 

@@ -25,13 +25,14 @@ std::string own_host() {
   return host;
 }
 
-/// Now on the trace's clock. A rank of this host shares its counter with the watcher, which is exact however long the job has run;
-/// otherwise the time of day must do, of which the first rank's clock drifts away.
+/// Now on the trace's clock. A rank of this host shares its counter with the watcher, which is exact however long the
+/// job has run; otherwise the time of day must do, of which the first rank's clock drifts away.
 double now_on_clock_of(const Trace& t) {
   const std::string host = own_host();
   for (const RankTrace& rank : t.ranks) {
     if (rank.host != host || rank.start.ticks == 0) continue;
-    const double own = static_cast<double>(static_cast<std::int64_t>(core::ticks() - rank.start.ticks)) * rank.start.ns_per_tick;
+    const double own =
+        static_cast<double>(static_cast<std::int64_t>(core::ticks() - rank.start.ticks)) * rank.start.ns_per_tick;
     const double by_clock = static_cast<double>(core::clock_ns(CLOCK_MONOTONIC) - rank.start.monotonic_ns);
     if (own < 0 || std::abs(own - by_clock) > 1e7 + 1e-2 * by_clock) continue;  // a counter of before a restart
     return own * (1 + rank.clock.drift) + rank.clock.offset;
@@ -56,9 +57,9 @@ std::optional<WatchLook> look_at_job(const std::string& path, const WatchOptions
   try {
     Trace t = open_trace(path);
     const std::vector<RankNow> processes = processes_of(t);
-    const bool all_gone = !processes.empty() &&
-                          std::all_of(processes.begin(), processes.end(),
-                                      [](const RankNow& now) { return now.process == ProcessState::gone; });
+    const bool all_gone = !processes.empty() && std::all_of(processes.begin(), processes.end(), [](const RankNow& now) {
+      return now.process == ProcessState::gone;
+    });
     WatchLook look{watch_report(t, processes, now_on_clock_of(t), options), all_gone};
     look.report.at_s = static_cast<double>(core::clock_ns(CLOCK_REALTIME)) / 1e9;
     return look;
@@ -71,8 +72,7 @@ std::vector<WatchVerdict> FreshVerdicts::of(const WatchReport& report) {
   std::set<std::string> now;
   std::vector<WatchVerdict> fresh;
   for (const WatchVerdict& v : report.verdicts) {
-    const std::string key =
-        fmt::format("{}|{}|{}|{}", v.kind, v.group, v.op, v.ranks.empty() ? -1 : v.ranks.front());
+    const std::string key = fmt::format("{}|{}|{}|{}", v.kind, v.group, v.op, v.ranks.empty() ? -1 : v.ranks.front());
     now.insert(key);
     if (!known_.contains(key)) fresh.push_back(v);
   }

@@ -22,7 +22,7 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
     std::optional<std::size_t> last;
     for (const std::size_t bytes : options.sizes) {
       const std::size_t elements = elements_of(op, bytes, size_of(options.dtype), ranks);
-      if (elements == last) continue;   // rounding up gave the previous row's size
+      if (elements == last) continue;  // rounding up gave the previous row's size
       last = elements;
       for (const Counts counts : options.counts) {
         if (counts == Counts::uniform || is_v_collective(op)) cells.push_back({op, bytes, counts});
@@ -33,7 +33,7 @@ std::vector<Cell> cells_of(const BenchOptions& options, int ranks) {
   return cells;
 }
 
-constexpr int least_samples = 5;         // even when they exceed the time budget
+constexpr int least_samples = 5;  // even when they exceed the time budget
 constexpr std::size_t most_samples = 100'000;
 /// A route far behind needs fewer samples or no more: its time is better spent on close ones.
 void drop_the_slow(Race& race, double far_slower, bool Race::Candidate::*mark) {
@@ -46,7 +46,8 @@ void drop_the_slow(Race& race, double far_slower, bool Race::Candidate::*mark) {
   }
 }
 
-/// Measures all routes of a cell, interleaved, until its time is used. Every rank sees the same samples, so all drop the same routes.
+/// Measures all routes of a cell, interleaved, until its time is used. Every rank sees the same samples, so all drop
+/// the same routes.
 void measure_interleaved(JobClock& clock, Workload& workload, Race& race, double seconds, int batch) {
   race.warm_up(clock, workload, 20, 1000);
   if (batch > 0) {
@@ -76,7 +77,8 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
   std::vector<Candidate> routes;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
-    if (i == 0 || cells[i - 1].op != cell.op) routes = candidates(world, cell.op, options.dtype, options.memory, options.wanted);
+    if (i == 0 || cells[i - 1].op != cell.op)
+      routes = candidates(world, cell.op, options.dtype, options.memory, options.wanted);
     Workload workload(world, cell.op, cell.bytes, options.dtype, options.memory, cell.counts);
     Race race;
     for (const Candidate& candidate : routes) race.add(candidate.route);
@@ -86,16 +88,25 @@ std::vector<BenchRow> bench(Context& context, JobClock& clock, const BenchOption
     const std::size_t first = rows.size();
     for (std::size_t r = 0; r < routes.size(); ++r) {
       const Race::Candidate& measured = race.candidates[r];
-      BenchRow row{.op = cell.op, .backend = routes[r].backend, .algorithm = routes[r].algorithm, .memory = options.memory,
-                   .dtype = options.dtype, .counts = cell.counts, .bytes = workload.bytes(), .time = summarize(measured.samples_us),
-                   .iterations = measured.samples_us.size(), .batch = measured.batch};
+      BenchRow row{.op = cell.op,
+                   .backend = routes[r].backend,
+                   .algorithm = routes[r].algorithm,
+                   .memory = options.memory,
+                   .dtype = options.dtype,
+                   .counts = cell.counts,
+                   .bytes = workload.bytes(),
+                   .time = summarize(measured.samples_us),
+                   .iterations = measured.samples_us.size(),
+                   .batch = measured.batch};
       row.algbw = static_cast<double>(row.bytes) / row.time.median / 1e3;
       row.busbw = row.algbw * bus_factor(cell.op, world.size());
       rows.push_back(row);
     }
     const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
     if (begin != rows.end()) {
-      std::min_element(begin, rows.end(), [](const auto& a, const auto& b) { return a.time.median < b.time.median; })->fastest = true;
+      std::min_element(begin, rows.end(), [](const auto& a, const auto& b) {
+        return a.time.median < b.time.median;
+      })->fastest = true;
     }
     progress(i + 1, cells.size());
   }

@@ -35,8 +35,7 @@ BenchJob job_of(const Context& context, const JobClock& clock, const std::vector
 void check_mixes(const std::vector<std::string>& mixes) {
   for (const std::string& mix : mixes) {
     if (is_mix(mix)) continue;
-    throw Error(ErrorKind::invalid,
-                fmt::format("\"{}\" is not a mix; there are {}", mix, fmt::join(mix_names, ", ")));
+    throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a mix; there are {}", mix, fmt::join(mix_names, ", ")));
   }
 }
 
@@ -62,8 +61,7 @@ std::variant<BenchResult, MixResult> run_bench(const BenchRequest& request, cons
     if (options.seconds > 0) mixes.seconds = options.seconds;
     return MixResult{job, bench_mixes(context, clock, mixes)};
   }
-  const bool compete =
-      backends.size() > 1 || options.wanted.every_algorithm || !options.wanted.algorithms.empty();
+  const bool compete = backends.size() > 1 || options.wanted.every_algorithm || !options.wanted.algorithms.empty();
   return BenchResult{job, bench(context, clock, options, hooks.progress), compete};
 }
 
@@ -95,17 +93,21 @@ Json to_json(const BenchResult& result) {
 }
 
 Json to_json(const MixResult& result) {
-  Json out{{"ranks", result.job.ranks}, {"hosts", result.job.hosts}, {"table", result.job.table.hash}, {"mixes", Json::array()}};
+  Json out{{"ranks", result.job.ranks},
+           {"hosts", result.job.hosts},
+           {"table", result.job.table.hash},
+           {"mixes", Json::array()}};
   for (const MixRow& row : result.rows) {
     out["mixes"].push_back({{"mix", row.mix},
-                           {"backend", row.backend},
-                           {"memory", name(row.memory)},
-                           {"median_us", row.time.median},
-                           {"mad_us", row.time.mad},
-                           {"p99_us", row.time.p99},
-                           {"iterations", row.iterations},
-                           {"speedup", row.speedup}});
-    if (row.speedup_high > 0) out["mixes"].back().update({{"speedup_low", row.speedup_low}, {"speedup_high", row.speedup_high}});
+                            {"backend", row.backend},
+                            {"memory", name(row.memory)},
+                            {"median_us", row.time.median},
+                            {"mad_us", row.time.mad},
+                            {"p99_us", row.time.p99},
+                            {"iterations", row.iterations},
+                            {"speedup", row.speedup}});
+    if (row.speedup_high > 0)
+      out["mixes"].back().update({{"speedup_low", row.speedup_low}, {"speedup_high", row.speedup_high}});
     if (row.speedup_over_two > 0) out["mixes"].back()["speedup_over_two"] = row.speedup_over_two;
   }
   return out;
@@ -116,10 +118,9 @@ std::string to_csv(const std::vector<BenchRow>& rows) {
       "op,backend,algorithm,memory,dtype,counts,bytes,median_us,mad_us,p99_us,algbw,busbw,iterations,"
       "fastest\n";
   for (const BenchRow& row : rows) {
-    text += fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},{},{}\n", name(row.op),
-                        row.backend, row.algorithm, name(row.memory), name(row.dtype), counts_name(row),
-                        row.bytes, row.time.median, row.time.mad, row.time.p99, row.algbw, row.busbw,
-                        row.iterations, row.fastest ? 1 : 0);
+    text += fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f},{:.6f},{:.6f},{},{}\n", name(row.op), row.backend,
+                        row.algorithm, name(row.memory), name(row.dtype), counts_name(row), row.bytes, row.time.median,
+                        row.time.mad, row.time.p99, row.algbw, row.busbw, row.iterations, row.fastest ? 1 : 0);
   }
   return text;
 }

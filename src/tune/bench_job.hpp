@@ -14,8 +14,8 @@
 namespace medley::tune {
 
 struct BenchRequest {
-  BenchOptions options;  ///< no backends: all that work here
-  std::string table{};   ///< a route table for auto, which is then measured too where no backends are named
+  BenchOptions options;              ///< no backends: all that work here
+  std::string table{};               ///< a route table for auto, which is then measured too where no backends are named
   std::vector<std::string> mixes{};  ///< whole steps instead of single operations (mix_names)
 };
 

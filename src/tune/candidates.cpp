@@ -17,9 +17,11 @@ namespace {
 constexpr std::size_t few_bytes = 64;
 
 /// Of a split: the tuner drops those that are behind after a few samples.
-constexpr std::string_view shares_to_try[] = {"share10", "share25", "share40", "share50", "share60", "share75", "share90"};
+constexpr std::string_view shares_to_try[] = {"share10", "share25", "share40", "share50",
+                                              "share60", "share75", "share90"};
 
-/// Backends and algorithms are agreed when a comm is created, so every rank gets the same refusal before anything is sent.
+/// Backends and algorithms are agreed when a comm is created, so every rank gets the same refusal before anything is
+/// sent.
 bool works(Workload& trial, const Choice& route) {
   try {
     trial.check(route);
@@ -40,10 +42,13 @@ void check_algorithms(Comm& comm, const std::vector<Op>& ops, DType dtype, Memor
   }
   for (const std::string& algorithm : wanted.algorithms) {
     if (known.contains(algorithm) || algorithms::share_of(algorithm) || compress::is_compressed(algorithm)) continue;
-    const Wanted only{.backends = wanted.backends, .algorithms = {algorithm}};   // perhaps a backend's own
-    if (std::any_of(ops.begin(), ops.end(), [&](Op op) { return !candidates(comm, op, dtype, memory, only).empty(); })) continue;
-    throw Error(ErrorKind::invalid, fmt::format("no operation has an algorithm '{}'; there are {}, a backend's own, share5 to share95 for "
-                                                "splits and +CODEC for compressed ones", algorithm, fmt::join(known, ", ")));
+    const Wanted only{.backends = wanted.backends, .algorithms = {algorithm}};  // perhaps a backend's own
+    if (std::any_of(ops.begin(), ops.end(), [&](Op op) { return !candidates(comm, op, dtype, memory, only).empty(); }))
+      continue;
+    throw Error(ErrorKind::invalid,
+                fmt::format("no operation has an algorithm '{}'; there are {}, a backend's own, share5 to share95 for "
+                            "splits and +CODEC for compressed ones",
+                            algorithm, fmt::join(known, ", ")));
   }
 }
 
@@ -62,31 +67,35 @@ std::vector<Candidate> candidates(Comm& comm, Op op, DType dtype, Memory memory,
     }
     if (!works(trial, {backend, {}})) continue;
     if (wanted.every_algorithm && route::is_split(backend)) {
-      if (!algorithms::divisible(op)) continue;   // over its first library, which is measured by itself
-      for (const std::string_view share : shares_to_try) found.push_back({{backend, std::string(share)}, backend, std::string(share)});
+      if (!algorithms::divisible(op)) continue;  // over its first library, which is measured by itself
+      for (const std::string_view share : shares_to_try)
+        found.push_back({{backend, std::string(share)}, backend, std::string(share)});
       continue;
     }
-    // A hierarchical backend takes user messages from its second half. Of the algorithms over messages, only those that send every byte
-    // directly to its destination can pay off; trees and rings would cross the network where phases do not.
+    // A hierarchical backend takes user messages from its second half. Of the algorithms over messages, only those that
+    // send every byte directly to its destination can pay off; trees and rings would cross the network where phases do
+    // not.
     const bool pair = wanted.every_algorithm && route::is_pair(backend);
     if (!is_collective(op) && pair) continue;
     const auto worth_it = [&](const std::string& algorithm) {
       return !pair || (!reduces(op) && (algorithm == "linear" || algorithm == "pairwise"));
     };
-    if (!is_collective(op)) {   // messages have no algorithms
+    if (!is_collective(op)) {  // messages have no algorithms
       found.push_back({{backend, {}}, backend, "native"});
       continue;
     }
     const bool native = comm.size() == 1 || works(trial, {backend, "native"});
     if (named.empty()) found.push_back({{backend, {}}, backend, native ? "native" : "filled"});
     for (const std::string& algorithm : named) {
-      if (algorithm == "native" ? native : comm.size() > 1 && worth_it(algorithm) && works(trial, {backend, algorithm})) {
+      if (algorithm == "native" ? native
+                                : comm.size() > 1 && worth_it(algorithm) && works(trial, {backend, algorithm})) {
         found.push_back({{backend, algorithm}, backend, algorithm});
       }
     }
     for (const std::string& codec : wanted.codecs) {
       const std::string algorithm = compress::mark + codec;
-      if (op != Op::barrier && comm.size() > 1 && works(trial, {backend, algorithm})) found.push_back({{backend, algorithm}, backend, algorithm});
+      if (op != Op::barrier && comm.size() > 1 && works(trial, {backend, algorithm}))
+        found.push_back({{backend, algorithm}, backend, algorithm});
     }
   }
   return found;

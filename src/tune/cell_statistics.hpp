@@ -1,5 +1,5 @@
-// Statistics of a cell: how far a median can be trusted, how sure it is which route is the fastest, and how repeated measurements
-// combine. Used by races, the tuner and bench.
+// Statistics of a cell: how far a median can be trusted, how sure it is which route is the fastest, and how repeated
+// measurements combine. Used by races, the tuner and bench.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ inline Interval median_interval(std::vector<double> samples) {
   return {samples[static_cast<std::size_t>(low)], samples[static_cast<std::size_t>(high)]};
 }
 
-inline constexpr std::int64_t few_samples = 8;  ///< fewer cannot separate two intervals at 95 %
-inline constexpr double far_behind_ratio = 3;     ///< this far behind, few samples are enough,
-inline constexpr std::int64_t far_behind_samples = 5;   ///< but not two: both may have hit the same disturbance
+inline constexpr std::int64_t few_samples = 8;         ///< fewer cannot separate two intervals at 95 %
+inline constexpr double far_behind_ratio = 3;          ///< this far behind, few samples are enough,
+inline constexpr std::int64_t far_behind_samples = 5;  ///< but not two: both may have hit the same disturbance
 
 /// The confidence that `first` is faster than `second`: 0.5 when they are equal, by the normal distribution of two
 /// medians.
@@ -32,7 +32,8 @@ inline double confidence_of(const route::Timing& first, const route::Timing& sec
   const std::int64_t samples = std::min(first.samples, second.samples);
   if (samples < 2) return 0.5;
   if (second.low_us > far_behind_ratio * first.high_us) return 1;
-  const double most = samples >= few_samples ? 1 : 0.9;   // few samples give no interval: they only exclude far_behind routes
+  // Few samples give no interval: they only exclude far_behind routes
+  const double most = samples >= few_samples ? 1 : 0.9;
   const double spread = std::hypot(first.high_us - first.low_us, second.high_us - second.low_us) / (2 * 1.96);
   if (spread <= 0) return first.median_us < second.median_us ? most : 0.5;
   return std::min(most, 0.5 * std::erfc(-(second.median_us - first.median_us) / spread / std::sqrt(2.0)));
@@ -60,14 +61,17 @@ inline double drift(const route::Cell& now, const route::Cell& before) {
 /// Two measurements of one route, weighted by their samples. If they contradict each other the interval covers both.
 inline route::Timing pooled(const route::Timing& a, const route::Timing& b) {
   const double share = static_cast<double>(a.samples) / static_cast<double>(a.samples + b.samples);
-  const auto between = [&](double of_a, double of_b) { return std::exp(share * std::log(of_a) + (1 - share) * std::log(of_b)); };
+  const auto between = [&](double of_a, double of_b) {
+    return std::exp(share * std::log(of_a) + (1 - share) * std::log(of_b));
+  };
   const bool contradict = a.low_us > b.high_us || b.low_us > a.high_us;
   return {a.route, between(a.median_us, b.median_us),
           contradict ? std::min(a.low_us, b.low_us) : between(a.low_us, b.low_us),
           contradict ? std::max(a.high_us, b.high_us) : between(a.high_us, b.high_us), a.samples + b.samples};
 }
 
-/// A repeated measurement: earlier results are rescaled by the shared routes, to cancel drift, and pooled with the new ones.
+/// A repeated measurement: earlier results are rescaled by the shared routes, to cancel drift, and pooled with the new
+/// ones.
 inline route::Cell merged(route::Cell cell, const route::Cell& before) {
   const double factor = drift(cell, before);
   for (route::Timing old : before.routes) {

@@ -59,8 +59,11 @@ inline std::size_t first_far(const void* data, std::size_t count, DType dtype, d
   std::size_t at = count;
   with_element(dtype, value, [&]<typename T>(T element) {
     const auto* elements = static_cast<const T*>(data);
-    const double step = dtype == DType::f16 ? 1024 : dtype == DType::bf16 ? 128 : value;   // 16-bit floats are compared by their bits
-    for (at = 0; at < count && std::abs(static_cast<double>(elements[at]) - static_cast<double>(element)) <= slack * step; ++at) {
+    // 16-bit floats are compared by their bits
+    const double step = dtype == DType::f16 ? 1024 : dtype == DType::bf16 ? 128 : value;
+    for (at = 0;
+         at < count && std::abs(static_cast<double>(elements[at]) - static_cast<double>(element)) <= slack * step;
+         ++at) {
     }
   });
   return at;

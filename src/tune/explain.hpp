@@ -16,7 +16,7 @@ struct ExplainRequest {
   Memory memory = Memory::host;
   DType dtype = DType::f32;
   std::vector<std::string> backends{};  ///< that the job has; empty: all of the table
-  bool exact = false;  ///< of sends: the comm declares exact message sizes
+  bool exact = false;                   ///< of sends: the comm declares exact message sizes
   std::string allow{};                  ///< the codecs that a rule allows `auto`, such as "int8,bf16" or "error:0.01"
 };
 
@@ -32,7 +32,7 @@ struct Explanation {
   route::DTypeClass dtype{};  ///< of what was asked
   route::Shape shape{};
   std::string table_hash, measured_on;  ///< the table, and the CPU it was measured on
-  bool found = false;  ///< false: the table has no row for it, and the built-in order decides
+  bool found = false;                   ///< false: the table has no row for it, and the built-in order decides
   // The rest only where a row was found.
   Choice route{};
   std::int64_t from = 0, to = 0;  ///< sizes for which this route holds

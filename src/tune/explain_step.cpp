@@ -24,7 +24,8 @@ route::Table without_step(const route::Table& table) {
 
 const route::Cell* row_of(const route::Table& cells, const StepOperation& o, Memory memory) {
   const Op op = route::routed_as(o.op);
-  const route::Chosen chosen = route::choose(cells, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
+  const route::Chosen chosen =
+      route::choose(cells, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
   return route::nearest_size(chosen.cells, o.bytes);
 }
 
@@ -55,11 +56,12 @@ std::string least_sum(const route::Table& cells, const std::vector<StepOperation
   return best;
 }
 
-ExplainedOperation explained(const route::Table& table, const route::Table& cells, const StepOperation& o, Memory memory,
-                             const std::string& library) {
+ExplainedOperation explained(const route::Table& table, const route::Table& cells, const StepOperation& o,
+                             Memory memory, const std::string& library) {
   ExplainedOperation out{.operation = o};
   const Op op = route::routed_as(o.op);
-  const route::Chosen chosen = route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
+  const route::Chosen chosen =
+      route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
   if (const route::SizeRange* range = chosen.at(o.bytes)) out.route = range->route;
   out.by_step = chosen.by_step;
   if (!out.route) return out;
@@ -76,13 +78,14 @@ ExplainedOperation explained(const route::Table& table, const route::Table& cell
 
 }  // namespace
 
-StepExplanation explain_step(const route::Table& table, const std::string& name, const std::vector<StepOperation>& operations,
-                             const std::string& hash, Memory memory) {
+StepExplanation explain_step(const route::Table& table, const std::string& name,
+                             const std::vector<StepOperation>& operations, const std::string& hash, Memory memory) {
   StepExplanation out{.name = name, .table_hash = table.hash(), .measured_on = table.machine.cpu, .library = {}};
   if (table.step && table.step->operations == hash && table.step->memory == memory) {
     out.tuned = table.step;
   } else if (table.step) {
-    out.note = fmt::format("the table was tuned for another step ({}); medley tune --for this one measures it", table.step->name);
+    out.note = fmt::format("the table was tuned for another step ({}); medley tune --for this one measures it",
+                           table.step->name);
   } else {
     out.note = "the table is of single operations; medley tune --for this step measures it under load";
   }
@@ -90,17 +93,25 @@ StepExplanation explain_step(const route::Table& table, const std::string& name,
   const route::StepTiming* best = out.tuned ? out.tuned->best_library() : nullptr;
   out.library_by_step = best != nullptr;
   out.library = best ? best->name : least_sum(cells, operations, memory);
-  for (const StepOperation& operation : operations) out.operations.push_back(explained(table, cells, operation, memory, out.library));
+  for (const StepOperation& operation : operations)
+    out.operations.push_back(explained(table, cells, operation, memory, out.library));
   return out;
 }
 
 nlohmann::ordered_json to_json(const StepExplanation& e) {
-  nlohmann::ordered_json out{{"step", e.name}, {"table", e.table_hash}, {"library", e.library}, {"rows", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json out{
+      {"step", e.name}, {"table", e.table_hash}, {"library", e.library}, {"rows", nlohmann::ordered_json::array()}};
   for (const ExplainedOperation& one : e.operations) {
     const StepOperation& o = one.operation;
-    nlohmann::ordered_json row{{"op", name(o.op)}, {"dtype", name(o.dtype)}, {"bytes", o.bytes}, {"count", o.count},
-                               {"hosts", o.shape.hosts}, {"ranks_per_host", o.shape.ranks_per_host},
-                               {"reason", !one.route ? "fallback" : one.by_step ? "step" : "table"}};
+    nlohmann::ordered_json row{{"op", name(o.op)},
+                               {"dtype", name(o.dtype)},
+                               {"bytes", o.bytes},
+                               {"count", o.count},
+                               {"hosts", o.shape.hosts},
+                               {"ranks_per_host", o.shape.ranks_per_host},
+                               {"reason", !one.route    ? "fallback"
+                                          : one.by_step ? "step"
+                                                        : "table"}};
     if (one.route) row["route"] = {{"backend", one.route->backend}, {"algorithm", one.route->algorithm}};
     if (one.alone_us > 0) row["alone_us"] = one.alone_us;
     if (one.library_us > 0) row["library_us"] = one.library_us;

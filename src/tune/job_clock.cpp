@@ -34,7 +34,8 @@ std::vector<std::size_t> texts_of_all(const Comm& comm, const std::string& text)
   return gather_from_all(comm, std::hash<std::string>{}(text));
 }
 
-/// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, as in most containers of a machine.
+/// Equal where CLOCK_MONOTONIC is one clock: on one kernel and in one time namespace, as in most containers of a
+/// machine.
 std::string clock_identity() {
   std::error_code missing;
   return kernel_identity() + std::filesystem::read_symlink("/proc/self/ns/time", missing).string();
@@ -84,7 +85,7 @@ void JobClock::choose_carrier(const Context& context) {
       world_.all_reduce(took, max, {.backend = backend.name});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid && error.kind() != ErrorKind::unavailable) throw;
-      continue;   // it does not serve all ranks; all of them get this error
+      continue;  // it does not serve all ranks; all of them get this error
     }
     if (took[0] < least) least = took[0], carrier_ = backend.name;
   }
@@ -112,7 +113,8 @@ void JobClock::compare_clocks() {
   }
 }
 
-/// Returns on all ranks at the same time, or late on ranks where the agreement arrived too late: the next margin is then larger.
+/// Returns on all ranks at the same time, or late on ranks where the agreement arrived too late: the next margin is
+/// then larger.
 void JobClock::await_start() {
   std::array<std::int64_t, 1> latest{common_ns()};
   world_.all_reduce(latest, max, own());
@@ -130,7 +132,8 @@ Sample JobClock::agreed(std::int64_t began, std::int64_t ended) {
   // Where cores are oversubscribed some ranks are always late; a start far ahead would only cost samples.
   constexpr std::int64_t on_time = 20'000, most = 1'000'000;
   margin_ns_ = late > on_time ? std::min(margin_ns_ * 2, most) : std::max<std::int64_t>(margin_ns_ * 15 / 16, 100'000);
-  return {static_cast<double>(std::max<std::int64_t>(last[1] - last[0], 0)) / 1e3, static_cast<double>(late) / 1e3, last[1]};
+  return {static_cast<double>(std::max<std::int64_t>(last[1] - last[0], 0)) / 1e3, static_cast<double>(late) / 1e3,
+          last[1]};
 }
 
 }  // namespace medley::tune

@@ -1,7 +1,7 @@
-// The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts, messages
-// compare each clock with rank 0's (to within the asymmetry of the two directions, microseconds), unless they are the same clock, as
-// in containers on one machine. The ranks agree on a start slightly ahead; a sample lasts from when the last rank began until the
-// last has finished. Used by bench and tune.
+// The stopwatch of a whole job: a common start on a common clock. On one host that is the SampleClock. Across hosts,
+// messages compare each clock with rank 0's (to within the asymmetry of the two directions, microseconds), unless they
+// are the same clock, as in containers on one machine. The ranks agree on a start slightly ahead; a sample lasts from
+// when the last rank began until the last has finished. Used by bench and tune.
 #pragma once
 
 #include <array>
@@ -34,7 +34,9 @@ class JobClock {
     return agreed(began, common_ns());
   }
   /// Seconds since the clock was created, the same on all ranks.
-  double seconds() { return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9; }
+  double seconds() {
+    return static_cast<double>(time([] {}).released_ns - start_ns_) / 1e9;
+  }
   double seconds_at(const Sample& sample) const { return static_cast<double>(sample.released_ns - start_ns_) / 1e9; }
   /// Whether the cores are oversubscribed, or may be: across hosts it is not known.
   bool oversubscribed() const { return !host_ || host_->oversubscribed(); }
@@ -54,7 +56,7 @@ class JobClock {
   std::vector<int> hosts_;
   std::unique_ptr<SampleClock> host_;
   std::function<void()> progress_;
-  std::string carrier_;               ///< the backend for the clock's own messages
+  std::string carrier_;  ///< the backend for the clock's own messages
   bool compared_ = false;
   std::int64_t offset_ns_ = 0;        ///< from this rank's clock to rank 0's
   std::int64_t start_ns_ = 0;         ///< when the clock was made

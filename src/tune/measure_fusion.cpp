@@ -12,11 +12,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t fusion_sizes[] = {256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10};
-constexpr std::int64_t message_bytes = 1 << 20;   // a quarter of the largest: the fixed cost of a message counts less in larger ones
+// A quarter of the largest: the fixed cost of a message counts less in larger ones
+constexpr std::int64_t message_bytes = 1 << 20;
 constexpr std::int64_t most_tensors = 64;
 constexpr int fusion_rounds = 9;
 
-double us_since(Clock::time_point begin) { return std::chrono::duration<double, std::micro>(Clock::now() - begin).count(); }
+double us_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+}
 
 double median_of(std::vector<double>& values) {
   std::nth_element(values.begin(), values.begin() + fusion_rounds / 2, values.end());
@@ -25,30 +28,34 @@ double median_of(std::vector<double>& values) {
 
 /// The table's route for an all_reduce of this size; empty where it has none.
 Choice route_of(const route::Table& table, const route::Shape& shape, std::int64_t bytes) {
-  const route::Chosen chosen = route::choose(table, Op::all_reduce, Memory::host, route::DTypeClass::floating, shape, route::any_route);
+  const route::Chosen chosen =
+      route::choose(table, Op::all_reduce, Memory::host, route::DTypeClass::floating, shape, route::any_route);
   const route::SizeRange* const range = chosen.at(bytes);
   return range ? range->route : Choice{};
 }
 
 class FusionRace {
  public:
-  FusionRace(Comm comm, const route::Shape& shape, const route::Table& table, const std::string& backend, std::int64_t bytes)
+  FusionRace(Comm comm, const route::Shape& shape, const route::Table& table, const std::string& backend,
+             std::int64_t bytes)
       : comm_(std::move(comm)),
         tensors_(static_cast<std::size_t>(std::clamp<std::int64_t>(message_bytes / bytes, 4, most_tensors)),
                  std::vector<float>(static_cast<std::size_t>(bytes / 4))),
         packed_(tensors_.size() * tensors_.front().size()),
         alone_(backend.empty() ? route_of(table, shape, bytes) : Choice{.backend = backend}),
-        together_(backend.empty() ? route_of(table, shape, static_cast<std::int64_t>(packed_.size() * sizeof(float))) : alone_) {}
+        together_(backend.empty() ? route_of(table, shape, static_cast<std::int64_t>(packed_.size() * sizeof(float)))
+                                  : alone_) {}
 
   route::FusionTiming run() {
     std::vector<double> separate, fused;
-    for (int round = -1; round < fusion_rounds; ++round) {   // the first warms up
+    for (int round = -1; round < fusion_rounds; ++round) {  // the first warms up
       const double one_by_one = time([this] { separately(); }), packed = time([this] { packed_together(); });
       if (round < 0) continue;
       separate.push_back(one_by_one);
       fused.push_back(packed);
     }
-    return {.bytes = static_cast<std::int64_t>(tensors_.front().size() * sizeof(float)), .separate_us = median_of(separate),
+    return {.bytes = static_cast<std::int64_t>(tensors_.front().size() * sizeof(float)),
+            .separate_us = median_of(separate),
             .fused_us = median_of(fused)};
   }
 
@@ -61,7 +68,9 @@ class FusionRace {
     return us_since(begin);
   }
   static Options options_of(const Choice& route, bool async) {
-    return {.backend = route.backend, .async = async, .algorithm = route.algorithm == "native" ? std::string_view{} : route.algorithm};
+    return {.backend = route.backend,
+            .async = async,
+            .algorithm = route.algorithm == "native" ? std::string_view{} : route.algorithm};
   }
   void separately() {
     std::vector<Work> works;
@@ -88,7 +97,8 @@ class FusionRace {
 
 }  // namespace
 
-route::FusionRow measure_fusion(Comm comm, const route::Shape& shape, const route::Table& table, const std::string& backend, double seconds) {
+route::FusionRow measure_fusion(Comm comm, const route::Shape& shape, const route::Table& table,
+                                const std::string& backend, double seconds) {
   route::FusionRow row{.memory = Memory::host, .shape = shape, .backend = backend};
   const auto begin = Clock::now();
   for (const std::int64_t bytes : fusion_sizes) {

@@ -47,7 +47,8 @@ struct Gain {
 /// How much faster a row is than another. Samples of one round see the same noise, so ratios are formed within rounds.
 Gain gain_over(const MixRow* other, const MixRow& row) {
   if (!other) return {};
-  if (row.samples_us.empty() || row.samples_us.size() != other->samples_us.size()) return {other->time.median / row.time.median, 0, 0};
+  if (row.samples_us.empty() || row.samples_us.size() != other->samples_us.size())
+    return {other->time.median / row.time.median, 0, 0};
   std::vector<double> ratios;
   for (std::size_t i = 0; i < row.samples_us.size(); ++i) ratios.push_back(other->samples_us[i] / row.samples_us[i]);
   const Interval interval = median_interval(ratios);
@@ -66,7 +67,8 @@ void compare_mixes(std::vector<MixRow>& rows) {
 
 std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOptions& options) {
   Comm world = context.world();
-  const std::vector<Candidate> routes = candidates(world, Op::all_reduce, DType::f32, options.memory, {options.backends});
+  const std::vector<Candidate> routes =
+      candidates(world, Op::all_reduce, DType::f32, options.memory, {options.backends});
   if (routes.empty()) {
     throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
                                                     fmt::join(options.backends, ", "), name(options.memory)));
@@ -80,10 +82,15 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
     race.warm_up(clock, workload, 0, 1);
     const double end = clock.seconds() + options.seconds / static_cast<double>(options.mixes.size());
     double now = 0;
-    for (std::size_t round = 0; round < 5 || now < end; ++round) now = clock.seconds_at(race.run_round(clock, workload, round));
+    for (std::size_t round = 0; round < 5 || now < end; ++round)
+      now = clock.seconds_at(race.run_round(clock, workload, round));
     for (std::size_t r = 0; r < routes.size(); ++r) {
       const std::vector<double>& samples = race.candidates[r].samples_us;
-      rows.push_back({.mix = mix, .backend = routes[r].backend, .memory = options.memory, .time = summarize(samples), .iterations = samples.size(),
+      rows.push_back({.mix = mix,
+                      .backend = routes[r].backend,
+                      .memory = options.memory,
+                      .time = summarize(samples),
+                      .iterations = samples.size(),
                       .samples_us = samples});
     }
   }

@@ -19,21 +19,22 @@ inline constexpr std::string_view mix_names[] = {"moe", "dlrm", "dense"};
 
 struct MixRow {
   std::string mix;
-  std::string backend;       ///< or "auto"
+  std::string backend;  ///< or "auto"
   Memory memory{};
-  Summary time{};            ///< µs of one step
+  Summary time{};  ///< µs of one step
   std::size_t iterations = 0;
-  double speedup = 0;            ///< over the fastest single library of its mix, the median of ratios within rounds; 0: none was measured
-  double speedup_low = 0, speedup_high = 0;   ///< its 95 % interval; 0 without rounds
-  double speedup_over_two = 0;   ///< over the fastest backend made of two, such as shm+mpi
-  std::vector<double> samples_us{};   ///< one of each round
+  /// Over the fastest single library of its mix, the median of ratios within rounds; 0: none was measured
+  double speedup = 0;
+  double speedup_low = 0, speedup_high = 0;  ///< its 95 % interval; 0 without rounds
+  double speedup_over_two = 0;               ///< over the fastest backend made of two, such as shm+mpi
+  std::vector<double> samples_us{};          ///< one of each round
 };
 
 struct MixOptions {
   std::vector<std::string> mixes;
   std::vector<std::string> backends;
   Memory memory = Memory::host;
-  double seconds = 6;        ///< for all rows together
+  double seconds = 6;  ///< for all rows together
 };
 
 /// Fills in the speedups.

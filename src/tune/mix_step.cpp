@@ -14,7 +14,9 @@ namespace {
 constexpr std::size_t token_bytes = 1 << 20, bucket_bytes = 1 << 19;
 
 /// Elements of a buffer that divides among the ranks.
-std::size_t elements_for(std::size_t bytes, std::size_t ranks) { return (bytes / sizeof(float) + ranks - 1) / ranks * ranks; }
+std::size_t elements_for(std::size_t bytes, std::size_t ranks) {
+  return (bytes / sizeof(float) + ranks - 1) / ranks * ranks;
+}
 
 /// The elements that each rank gets of what one sends: skewed, as popular embedding tables are.
 std::vector<std::int64_t> skewed_parts(std::int64_t ranks) {
@@ -24,13 +26,17 @@ std::vector<std::int64_t> skewed_parts(std::int64_t ranks) {
   return parts;
 }
 
-Options over(const Choice& route, bool async) { return {.backend = route.backend, .async = async, .algorithm = route.algorithm}; }
+Options over(const Choice& route, bool async) {
+  return {.backend = route.backend, .async = async, .algorithm = route.algorithm};
+}
 
 std::int64_t bytes_of(const Block& block) { return static_cast<std::int64_t>(block.count() * sizeof(float)); }
 
 }  // namespace
 
-bool is_mix(std::string_view name) { return std::find(std::begin(mix_names), std::end(mix_names), name) != std::end(mix_names); }
+bool is_mix(std::string_view name) {
+  return std::find(std::begin(mix_names), std::end(mix_names), name) != std::end(mix_names);
+}
 
 std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::Shape& shape) {
   const int ranks = shape.hosts * shape.ranks_per_host;
@@ -41,15 +47,23 @@ std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::
   };
   add(Op::all_reduce, elements_for(bucket_bytes, n), mix == "moe" ? 2 : 4);
   if (mix == "moe") add(Op::all_to_all, elements_for(token_bytes, n), 2);
-  // Counted by the largest buffer that any rank sends or receives: the last rank's, which gets the largest part of everyone.
-  if (mix == "dlrm") add(Op::all_to_allv, std::max(elements_for(token_bytes, n), n * static_cast<std::size_t>(skewed_parts(ranks).back())), 1);
+  // Counted by the largest buffer that any rank sends or receives: the last rank's, which gets the largest part of
+  // everyone.
+  if (mix == "dlrm")
+    add(Op::all_to_allv,
+        std::max(elements_for(token_bytes, n), n * static_cast<std::size_t>(skewed_parts(ranks).back())), 1);
   if (mix == "dense" && ranks > 1) add(Op::send, elements_for(token_bytes, n), 1);
   return operations;
 }
 
 MixStep::MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& shape)
-    : comm_(std::move(comm)), mix_(std::move(mix)), memory_(memory), shape_(shape), tokens_(floats(token_bytes)),
-      routed_(floats(token_bytes)), back_(floats(token_bytes)) {
+    : comm_(std::move(comm)),
+      mix_(std::move(mix)),
+      memory_(memory),
+      shape_(shape),
+      tokens_(floats(token_bytes)),
+      routed_(floats(token_bytes)),
+      back_(floats(token_bytes)) {
   for (int i = 0; i < 4; ++i) buckets_.push_back(floats(bucket_bytes));
   const auto n = static_cast<std::int64_t>(comm_.size());
   sent_ = skewed_parts(n);
@@ -59,7 +73,8 @@ MixStep::MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& 
 }
 
 MixStep::RouteFor MixStep::by(const StepRoutes& routes) const {
-  return [this, &routes](Op op, std::int64_t bytes) -> const Choice& { return routes.of(op, DType::f32, bytes, shape_); };
+  return
+      [this, &routes](Op op, std::int64_t bytes) -> const Choice& { return routes.of(op, DType::f32, bytes, shape_); };
 }
 
 void MixStep::run(const StepRoutes& routes) { run_by(by(routes)); }
@@ -68,7 +83,8 @@ void MixStep::run(const Choice& backend) {
   run_by([&](Op, std::int64_t) -> const Choice& { return backend; });
 }
 void MixStep::check(const Choice& backend) {
-  check_by([&](Op, std::int64_t) -> const Choice& { return backend; }, backend.backend.empty() ? "auto" : backend.backend);
+  check_by([&](Op, std::int64_t) -> const Choice& { return backend; },
+           backend.backend.empty() ? "auto" : backend.backend);
 }
 
 /// Returns when the host has seen every operation complete.
@@ -103,7 +119,8 @@ void MixStep::expect_parts(Block& block, const std::vector<double>& values, std:
   const std::size_t part = block.count() / values.size();
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (const std::size_t at = block.first_other(i * part, part, values[i]); at != (i + 1) * part) {
-      throw Error(ErrorKind::mismatch, fmt::format("the mix {} over {} gave a wrong value at element {}", mix_, name, at));
+      throw Error(ErrorKind::mismatch,
+                  fmt::format("the mix {} over {} gave a wrong value at element {}", mix_, name, at));
     }
   }
 }

@@ -1,5 +1,5 @@
-// The built-in mixes as steps: buffers, operations and checks of a MoE, a DLRM and a dense model. Used by `medley bench --mix` and
-// `medley tune --for`.
+// The built-in mixes as steps: buffers, operations and checks of a MoE, a DLRM and a dense model. Used by `medley bench
+// --mix` and `medley tune --for`.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,8 @@ std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::
 
 class MixStep final : public Step {
  public:
-  /// One of mix_names on this comm of this shape, with buffers small enough that a step takes milliseconds on two cores. Collective.
+  /// One of mix_names on this comm of this shape, with buffers small enough that a step takes milliseconds on two
+  /// cores. Collective.
   MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& shape);
 
   const std::vector<StepOperation>& operations() const override { return operations_; }

@@ -21,8 +21,8 @@ void add_cells(const route::Table& measured, route::Table& table) {
 
 }  // namespace
 
-NcclSweepResult sweep_nccl(const TuneRequest& request, TuneResult tuned, const std::vector<route::NcclAlgorithm>& variants,
-                           const TuneJobHooks& hooks) {
+NcclSweepResult sweep_nccl(const TuneRequest& request, TuneResult tuned,
+                           const std::vector<route::NcclAlgorithm>& variants, const TuneJobHooks& hooks) {
   NcclSweepResult result{.tuned = std::move(tuned), .refused = {}};
   const std::size_t had = result.tuned.table.cells().size();
   for (const route::NcclAlgorithm& variant : variants) {
@@ -36,8 +36,9 @@ NcclSweepResult sweep_nccl(const TuneRequest& request, TuneResult tuned, const s
     try {
       Context context(context_for(options.backends, Memory::cuda));
       result.tuned.rank = context.rank();
-      tune(context, options, measured, {.changed = [](const route::Table&) {}, .progress = hooks.progress, .stop = hooks.stop});
-    } catch (const Error& error) {   // the same on all ranks: a failed comm fails everywhere
+      tune(context, options, measured,
+           {.changed = [](const route::Table&) {}, .progress = hooks.progress, .stop = hooks.stop});
+    } catch (const Error& error) {  // the same on all ranks: a failed comm fails everywhere
       result.refused.push_back(fmt::format("{}: {}", route::name(variant), error.what()));
     }
     add_cells(measured, result.tuned.table);

@@ -18,7 +18,8 @@ constexpr std::array nccl_spellings = {"Tree", "Ring", "CollnetDirect", "Collnet
 constexpr std::array protocol_spellings = {"LL", "LL128", "Simple"};
 
 bool same_letters(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return std::tolower(x) == std::tolower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 template <class Spellings>
@@ -33,7 +34,8 @@ int index_in(const Spellings& spellings, const char* text) {
 
 std::vector<route::NcclAlgorithm> nccl_variants() {
   std::vector<route::NcclAlgorithm> all;
-  for (const char* name : {"ring_simple", "ring_ll", "ring_ll128", "tree_simple", "tree_ll", "tree_ll128", "nvls_simple", "nvls_tree_simple", "pat_simple"})
+  for (const char* name : {"ring_simple", "ring_ll", "ring_ll128", "tree_simple", "tree_ll", "tree_ll128",
+                           "nvls_simple", "nvls_tree_simple", "pat_simple"})
     all.push_back(*route::parse_nccl_algorithm(name));
   return all;
 }
@@ -44,8 +46,10 @@ std::vector<route::NcclAlgorithm> parse_nccl_variants(const std::string& text) {
   for (const std::string& word : split(text, ',')) {
     const auto variant = route::parse_nccl_algorithm(word);
     if (!variant || variant->channels != 0) {
-      throw Error(ErrorKind::invalid, fmt::format("--nccl {}: \"{}\" is not ALGORITHM_PROTOCOL with an algorithm of {} and a protocol of {}", text, word,
-                                                  fmt::join(route::nccl_algorithms, ", "), fmt::join(route::nccl_protocols, ", ")));
+      throw Error(
+          ErrorKind::invalid,
+          fmt::format("--nccl {}: \"{}\" is not ALGORITHM_PROTOCOL with an algorithm of {} and a protocol of {}", text,
+                      word, fmt::join(route::nccl_algorithms, ", "), fmt::join(route::nccl_protocols, ", ")));
     }
     parsed.push_back(*variant);
   }
@@ -59,8 +63,9 @@ bool serves(const route::NcclAlgorithm& variant, Op op) {
     case Op::broadcast:
     case Op::reduce: return algorithm == "ring";
     case Op::all_gather:
-    case Op::reduce_scatter: return algorithm == "ring" || algorithm == "pat" || algorithm == "nvls" || algorithm == "collnet_direct";
-    default: return false;   // messages, which have no algorithms
+    case Op::reduce_scatter:
+      return algorithm == "ring" || algorithm == "pat" || algorithm == "nvls" || algorithm == "collnet_direct";
+    default: return false;  // messages, which have no algorithms
   }
 }
 

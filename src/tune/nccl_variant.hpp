@@ -1,5 +1,6 @@
-// Measuring NCCL's algorithms one by one: NCCL takes the algorithm and protocol that the environment fixes when a communicator is
-// made, so a tuning run under NCCL_ALGO=Ring NCCL_PROTO=LL128 measures nccl/ring_ll128. Used by the tuner and `medley tune --nccl`.
+// Measuring NCCL's algorithms one by one: NCCL takes the algorithm and protocol that the environment fixes when a
+// communicator is made, so a tuning run under NCCL_ALGO=Ring NCCL_PROTO=LL128 measures nccl/ring_ll128. Used by the
+// tuner and `medley tune --nccl`.
 #pragma once
 
 #include <optional>

@@ -28,8 +28,9 @@ std::string advice_on_cores(const std::vector<Placement>& all, const std::vector
       CPU_OR(&cores, &cores, &other.cores);
     }
     if (CPU_COUNT(&cores) == 0 || ranks < CPU_COUNT(&cores)) continue;
-    return fmt::format("leave a core per host: {} ranks fill all {} cores of a machine, and the work of its network takes time from them",
-                       ranks, CPU_COUNT(&cores));
+    return fmt::format(
+        "leave a core per host: {} ranks fill all {} cores of a machine, and the work of its network takes time from them",
+        ranks, CPU_COUNT(&cores));
   }
   return {};
 }

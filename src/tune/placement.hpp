@@ -30,9 +30,10 @@ struct Placement {
 /// The placement of every rank. Collective.
 std::vector<Placement> placement_of_all(const Comm& comm);
 
-/// What to change about the placement of ranks that communicate between hosts, in a sentence; empty: nothing. `hosts`: of each rank. Where
-/// the ranks of a machine fill all its cores, the kernel's network work and the libraries' threads take time from the ranks that others
-/// wait for (16 ranks of 4 hosts on 16 cores: a dense step over mpi took 3.2 ms, and 10.6 where gloo with its threads was in use too).
+/// What to change about the placement of ranks that communicate between hosts, in a sentence; empty: nothing. `hosts`:
+/// of each rank. Where the ranks of a machine fill all its cores, the kernel's network work and the libraries' threads
+/// take time from the ranks that others wait for (16 ranks of 4 hosts on 16 cores: a dense step over mpi took 3.2 ms,
+/// and 10.6 where gloo with its threads was in use too).
 std::string advice_on_cores(const std::vector<Placement>& all, const std::vector<int>& hosts);
 
 }  // namespace medley::tune

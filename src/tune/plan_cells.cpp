@@ -4,8 +4,8 @@
 #include <bit>
 
 #include "route/choose.hpp"
-#include "tune/race.hpp"
 #include "tune/job_clock.hpp"
+#include "tune/race.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::tune {
@@ -24,8 +24,8 @@ bool neighbours(const route::Key& a, route::Key b) {
   return a == b;
 }
 
-// Trying every route with 64 MiB takes ten seconds; with a thirty-second of that size it takes a third of a second and excludes
-// most far_behind routes (far_behind).
+// Trying every route with 64 MiB takes ten seconds; with a thirty-second of that size it takes a third of a second and
+// excludes most far_behind routes (far_behind).
 constexpr std::int64_t large = 1 << 20, scout_part = 32;
 
 /// The smallest first, each after a smaller one that shows which routes need not be tried.
@@ -43,13 +43,16 @@ std::vector<NeededOperation> with_scouts(std::vector<NeededOperation> needed) {
   return out;
 }
 
-/// A size between two adjacent ones whose routes differ by more than counts as equal; none when they are within a factor of 2.
+/// A size between two adjacent ones whose routes differ by more than counts as equal; none when they are within a
+/// factor of 2.
 std::optional<route::Key> between(const route::Cell& smaller, const route::Cell& larger) {
-  if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1)) return {};
+  if (!neighbours(smaller.key, larger.key) || larger.key.bytes <= 2 * std::max<std::int64_t>(smaller.key.bytes, 1))
+    return {};
   const route::Timing* kept = larger.find(smaller.routes.front().route);
   if (kept && kept->median_us <= larger.routes.front().median_us * route::near_ratio) return {};
   route::Key key = smaller.key;
-  key.bytes = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(route::border(smaller.key.bytes, larger.key.bytes))));
+  key.bytes = static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(route::border(smaller.key.bytes, larger.key.bytes))));
   if (key.bytes <= smaller.key.bytes) return {};
   return key;
 }
@@ -75,7 +78,8 @@ DType dtype_for(const route::Key& key, const TuneOptions& options) {
   return DType::f32;
 }
 
-std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table) {
+std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes,
+                                   const route::Table& table) {
   std::vector<route::Key> keys;
   const auto add = [&](const route::Shape& shape, Op op, DType of, std::size_t bytes) {
     route::Key key{.op = op, .memory = options.memory, .dtype = route::class_of(op, of), .shape = shape};
@@ -87,14 +91,16 @@ std::vector<route::Key> first_look(const TuneOptions& options, const std::vector
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
   };
   for (const route::Shape& shape : shapes) {
-    for (const NeededOperation& needed : with_scouts(options.exactly)) add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
+    for (const NeededOperation& needed : with_scouts(options.exactly))
+      add(shape, needed.op, needed.dtype, static_cast<std::size_t>(needed.bytes));
   }
   if (!options.exactly.empty()) return keys;
-  for (const std::size_t step : {4u, 2u, 1u}) {   // all operations at few sizes first: time may be short
+  for (const std::size_t step : {4u, 2u, 1u}) {  // all operations at few sizes first: time may be short
     for (const route::Shape& shape : shapes) {
       for (const Op op : options.ops) {
         for (std::size_t i = 0; i < options.sizes.size(); i += step) {
-          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d) add(shape, op, options.dtypes[d], options.sizes[i]);
+          for (std::size_t d = 0; d < (reduces(op) ? options.dtypes.size() : 1); ++d)
+            add(shape, op, options.dtypes[d], options.sizes[i]);
         }
       }
     }
@@ -107,8 +113,9 @@ bool is_clear(const route::Cell& cell) {
   const route::Timing& first = cell.routes.front();
   for (std::size_t i = 1; i < cell.routes.size(); ++i) {
     const route::Timing& other = cell.routes[i];
-    const bool equal = std::min(first.samples, other.samples) >= Race::plenty &&
-                       (other.median_us <= first.median_us * route::near_ratio || other.median_us <= first.median_us + route::near_us);
+    const bool equal =
+        std::min(first.samples, other.samples) >= Race::plenty &&
+        (other.median_us <= first.median_us * route::near_ratio || other.median_us <= first.median_us + route::near_us);
     if (!equal && confidence_of(first, other) < sure) return false;
   }
   return true;
@@ -147,7 +154,8 @@ std::optional<route::Key> next_to_confirm(const route::Table& table, const std::
 }
 
 bool far_behind(const route::Table& table, const route::Key& key, const Choice& route) {
-  bool behind = false;   // at the nearest smaller size that has the route: if it was far behind there, it is not measured
+  // At the nearest smaller size that has the route: if it was far behind there, it is not measured
+  bool behind = false;
   for (const route::Cell& cell : table.cells()) {
     if (!neighbours(cell.key, key) || cell.key.bytes >= key.bytes || cell.key.bytes * 64 < key.bytes) continue;
     if (const route::Timing* known = cell.find(route)) behind = known->median_us > 5 * cell.routes.front().median_us;

@@ -12,8 +12,8 @@
 
 namespace medley::tune {
 
-/// A sub-comm of the job with its shape. Where the hosts have equal numbers of ranks there are three kinds: all ranks, the ranks of a
-/// host, and one rank of each host; the groups of a kind run concurrently, as they do in training.
+/// A sub-comm of the job with its shape. Where the hosts have equal numbers of ranks there are three kinds: all ranks,
+/// the ranks of a host, and one rank of each host; the groups of a kind run concurrently, as they do in training.
 struct ShapedComm {
   route::Shape shape;
   Comm comm;
@@ -23,9 +23,10 @@ std::vector<ShapedComm> shaped_comms_of(Comm& world, const std::vector<int>& hos
 /// The element type a cell is measured with.
 DType dtype_for(const route::Key& key, const TuneOptions& options);
 
-/// Every cell that the table lacks or is unsure of, every other size first, so that even a short run covers the range from
-/// the smallest to the largest.
-std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes, const route::Table& table);
+/// Every cell that the table lacks or is unsure of, every other size first, so that even a short run covers the range
+/// from the smallest to the largest.
+std::vector<route::Key> first_look(const TuneOptions& options, const std::vector<route::Shape>& shapes,
+                                   const route::Table& table);
 
 /// Where more time helps most: a size between two adjacent ones with different routes, or the least certain cell.
 /// None when everything is clear. Never a cell that had `most_rounds` of these measurements.

@@ -1,5 +1,5 @@
-// A race of the routes of one cell, with interleaved samples so that noise affects all alike, until the fastest is clear.
-// Used by tune, and by bench without the early end.
+// A race of the routes of one cell, with interleaved samples so that noise affects all alike, until the fastest is
+// clear. Used by tune, and by bench without the early end.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ class Race {
     Choice route;
     std::vector<double> samples_us{};
     int batch = 1;
-    std::vector<double> tried_us{};   ///< single operations, before the rounds
-    double first_us = 0;   ///< their minimum
-    bool out = false;  ///< lost: not measured any more
-    bool rare = false; ///< behind: measured in some rounds only, so that it sees the same drift as the others
+    std::vector<double> tried_us{};  ///< single operations, before the rounds
+    double first_us = 0;             ///< their minimum
+    bool out = false;                ///< lost: not measured any more
+    bool rare = false;  ///< behind: measured in some rounds only, so that it sees the same drift as the others
   };
   std::vector<Candidate> candidates;
 
@@ -43,19 +43,21 @@ class Race {
     }
   }
 
-  /// Before the rounds: drops routes whose best call is this far behind. Not only to save time: such a library's threads
-  /// keep running for milliseconds after each call, which may be what slowed another route. So slow routes are
+  /// Before the rounds: drops routes whose best call is this far behind. Not only to save time: such a library's
+  /// threads keep running for milliseconds after each call, which may be what slowed another route. So slow routes are
   /// tried again once those threads are idle, the fastest first.
   template <class Clock, class Workload>
   void drop_far_behind(Clock& clock, Workload& workload) {
     std::vector<Candidate*> quickest_first;
     for (Candidate& one : candidates) quickest_first.push_back(&one);
-    std::stable_sort(quickest_first.begin(), quickest_first.end(), [](const auto* a, const auto* b) { return a->first_us < b->first_us; });
+    std::stable_sort(quickest_first.begin(), quickest_first.end(),
+                     [](const auto* a, const auto* b) { return a->first_us < b->first_us; });
     double least = quickest_first.front()->first_us;
     bool rested = false;
     for (Candidate* one : quickest_first) {
       if (one->first_us <= far_behind_at_first * std::max(least, 1.)) continue;
-      if (!std::exchange(rested, true)) workload.run(quickest_first.front()->route, operations_in(cool_down_.rest_us, least));
+      if (!std::exchange(rested, true))
+        workload.run(quickest_first.front()->route, operations_in(cool_down_.rest_us, least));
       try_calls(clock, workload, *one, 2);
       least = std::min(least, one->first_us);
       one->out = one->first_us > far_behind_at_first * std::max(least, 1.);
@@ -64,13 +66,15 @@ class Race {
   }
   static constexpr double far_behind_at_first = 10;
 
-  /// One sample of every remaining route, in an order that changes, the slow ones last; returns the last. Untimed operations first absorb the
-  /// after-effects of the previous route (caches, threads of its library).
+  /// One sample of every remaining route, in an order that changes, the slow ones last; returns the last. Untimed
+  /// operations first absorb the after-effects of the previous route (caches, threads of its library).
   template <class Clock, class Workload>
   Sample run_round(Clock& clock, Workload& workload, std::size_t round) {
     double least = INFINITY;
     for (const Candidate& one : candidates) least = std::min(least, one.first_us);
-    const auto is_slow = [&](const Candidate& one) { return one.first_us > std::max(cool_down_.slow_us, cool_down_.slow_ratio * least); };
+    const auto is_slow = [&](const Candidate& one) {
+      return one.first_us > std::max(cool_down_.slow_us, cool_down_.slow_ratio * least);
+    };
     std::vector<std::size_t> order = interleaved_order(candidates.size(), round);
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !is_slow(candidates[i]); });
     Sample last{};
@@ -103,8 +107,7 @@ class Race {
     double best_us = INFINITY;
     for (const Candidate& candidate : candidates) {
       if (candidate.out || candidate.samples_us.empty()) continue;
-      if (const double here = median(candidate.samples_us); here < best_us)
-        best = &candidate, best_us = here;
+      if (const double here = median(candidate.samples_us); here < best_us) best = &candidate, best_us = here;
     }
     if (!best) return true;
     const route::Timing leader = timing(*best);

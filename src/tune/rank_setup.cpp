@@ -25,8 +25,7 @@ ContextOptions context_for(std::vector<std::string> backends, Memory memory) {
   }
   if (options.backends == std::vector<std::string>{"nccl"}) {
     for (const auto& known : core::known_backends()) {
-      const bool serves_all =
-          known->name() == "shm" || known->name() == "gloo";  // without a launcher of their own
+      const bool serves_all = known->name() == "shm" || known->name() == "gloo";  // without a launcher of their own
       if (serves_all && known->unavailable().empty()) options.backends.push_back(known->name());
     }
   }
@@ -43,8 +42,7 @@ void bind_to_core(Context& context) {
     CPU_AND(&common, &mine.cores, &other.cores);
     return other.machine == mine.machine && !(other == mine) && CPU_COUNT(&common) > 0;
   });
-  if (CPU_COUNT(&mine.cores) == 0 || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores())
-    return;
+  if (CPU_COUNT(&mine.cores) == 0 || overlaps || std::count(all.begin(), all.end(), mine) > usable_cores()) return;
   const auto place = static_cast<std::size_t>(std::count(all.begin(), all.begin() + context.rank(), mine));
   run_on(one_core(binding_order(core_mask())[place]));
 }

@@ -25,7 +25,7 @@ class BoundToCore {
   BoundToCore& operator=(const BoundToCore&) = delete;
 
  private:
-  std::string before_;   ///< the cores of this thread before
+  std::string before_;  ///< the cores of this thread before
 };
 std::vector<std::string> available_backends(const Context& context);
 /// Without the runtime's own choice, which is no library that a context or a launcher must know.

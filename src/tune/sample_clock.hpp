@@ -28,9 +28,7 @@
 namespace medley::tune {
 
 /// CLOCK_MONOTONIC: the same for every process of a host, 23 ns a reading where rdtscp takes 18 (EPYC, KVM).
-inline std::int64_t now_ns() noexcept {
-  return core::clock_ns(CLOCK_MONOTONIC);
-}
+inline std::int64_t now_ns() noexcept { return core::clock_ns(CLOCK_MONOTONIC); }
 
 /// One sample; every rank gets the same values, so that all stop at the same time.
 struct Sample {
@@ -47,8 +45,7 @@ class SampleClock {
  public:
   static SampleClock create(int ranks) { return SampleClock(create_segment(ranks), 0, ranks); }
   static SampleClock open(const std::string& name, int rank, int ranks) {
-    if (rank < 0 || rank >= ranks)
-      throw std::invalid_argument("sample clock: no such rank: " + std::to_string(rank));
+    if (rank < 0 || rank >= ranks) throw std::invalid_argument("sample clock: no such rank: " + std::to_string(rank));
     return SampleClock(name, rank, ranks);
   }
   ~SampleClock() { unlink(); }
@@ -97,8 +94,8 @@ class SampleClock {
       last_began = std::max(last_began, slot(r).began_ns.load(std::memory_order_relaxed));
       last_ended = std::max(last_ended, slot(r).ended_ns.load(std::memory_order_relaxed));
     }
-    return {static_cast<double>(last_ended - released) / 1e3 / batch,
-            static_cast<double>(last_began - released) / 1e3, released};
+    return {static_cast<double>(last_ended - released) / 1e3 / batch, static_cast<double>(last_began - released) / 1e3,
+            released};
   }
 
  private:
@@ -112,8 +109,9 @@ class SampleClock {
     cpu_set_t cores;
   };
   struct alignas(128) Release {
-    std::atomic<std::uint64_t> generation{0};  ///< release in start() of rank 0; pairs with the acquire load of the others
-    std::atomic<std::int64_t> at_ns{0};        ///< relaxed: published by `generation`
+    /// Release in start() of rank 0; pairs with the acquire load of the others
+    std::atomic<std::uint64_t> generation{0};
+    std::atomic<std::int64_t> at_ns{0};  ///< relaxed: published by `generation`
   };
   struct Unmap {
     std::size_t bytes;
@@ -129,8 +127,7 @@ class SampleClock {
   }
 
   static std::string create_segment(int ranks) {
-    if (ranks < 1)
-      throw std::invalid_argument("sample clock: needs at least one rank, got " + std::to_string(ranks));
+    if (ranks < 1) throw std::invalid_argument("sample clock: needs at least one rank, got " + std::to_string(ranks));
     std::random_device random;
     std::string name = "/medley-clock-" + std::to_string(getpid()) + "-" + std::to_string(random());
     const int file = shm_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR, 0600);

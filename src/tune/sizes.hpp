@@ -21,9 +21,16 @@ inline std::vector<std::size_t> size_ladder(std::size_t first, std::size_t last)
 /// Whether every rank holds one n-th of the tensor on one side of the operation.
 constexpr bool divides_among_ranks(Op op) noexcept {
   switch (op) {
-    case Op::all_gather: case Op::reduce_scatter: case Op::all_to_all: case Op::gather: case Op::scatter:
-    case Op::all_gatherv: case Op::reduce_scatterv: case Op::all_to_allv: case Op::gatherv: case Op::scatterv:
-      return true;
+    case Op::all_gather:
+    case Op::reduce_scatter:
+    case Op::all_to_all:
+    case Op::gather:
+    case Op::scatter:
+    case Op::all_gatherv:
+    case Op::reduce_scatterv:
+    case Op::all_to_allv:
+    case Op::gatherv:
+    case Op::scatterv: return true;
     default: return false;
   }
 }

@@ -28,9 +28,7 @@ inline double quantile(std::vector<double> values, double q) {
   return *nth + fraction * (above - *nth);
 }
 
-inline double median(std::vector<double> values) {
-  return quantile(std::move(values), 0.5);
-}
+inline double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
 /// Median absolute deviation from the median, unscaled (a normal distribution's sigma is 1.4826 of it).
 inline double median_absolute_deviation(std::vector<double> values) {
@@ -53,8 +51,8 @@ struct Interval {
 
 /// 95 % interval of median(numerator) / median(denominator) by percentile bootstrap, resampling each sample
 /// independently. The same input gives the same interval.
-inline Interval ratio_of_medians_interval(std::span<const double> numerator,
-                                          std::span<const double> denominator, int resamples = 2000) {
+inline Interval ratio_of_medians_interval(std::span<const double> numerator, std::span<const double> denominator,
+                                          int resamples = 2000) {
   if (numerator.empty() || denominator.empty()) throw std::invalid_argument("ratio of no values");
   if (resamples < 1) throw std::invalid_argument("a bootstrap needs at least one resample");
   std::mt19937_64 random(20240229);

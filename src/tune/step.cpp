@@ -15,7 +15,7 @@ namespace {
 
 bool one_route_for_all_sizes(Op op) { return !is_collective(op) || core::has_local_counts(op); }
 
-constexpr std::int64_t near_sizes = 4;   // as far apart as the sizes that tune measures
+constexpr std::int64_t near_sizes = 4;  // as far apart as the sizes that tune measures
 
 StepSlot slot_of(const StepOperation& operation) {
   const Op op = route::routed_as(operation.op);
@@ -33,7 +33,7 @@ std::vector<StepSlot> slots_of(const std::vector<StepOperation>& operations) {
     return std::tuple_cat(kind_of(a), std::tuple(a.bytes)) < std::tuple_cat(kind_of(b), std::tuple(b.bytes));
   });
   std::vector<StepSlot> slots;
-  std::int64_t smallest = 0;   // of the slot that is being filled
+  std::int64_t smallest = 0;  // of the slot that is being filled
   for (const StepSlot& next : sizes) {
     StepSlot* last = slots.empty() || kind_of(slots.back()) != kind_of(next) ? nullptr : &slots.back();
     if (last && (one_route_for_all_sizes(next.op) || next.bytes <= near_sizes * std::max<std::int64_t>(smallest, 1))) {
@@ -56,7 +56,8 @@ const Choice& StepRoutes::of(Op op, DType dtype, std::int64_t bytes, const route
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (slots_[i].holds(what, of, shape, bytes)) return routes_[i];
   }
-  throw Error(ErrorKind::invalid, fmt::format("the step has no {} of {} bytes on {}", name(op), bytes, route::text(shape)));
+  throw Error(ErrorKind::invalid,
+              fmt::format("the step has no {} of {} bytes on {}", name(op), bytes, route::text(shape)));
 }
 
 std::string fingerprint(const std::vector<StepOperation>& operations, double computing_us) {

@@ -1,5 +1,5 @@
-// A training step that can be run over any assignment of routes to its operations: a mix or a replayed schedule. What the step tuner
-// compares assignments on.
+// A training step that can be run over any assignment of routes to its operations: a mix or a replayed schedule. What
+// the step tuner compares assignments on.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace medley::tune {
 struct StepOperation {
   Op op{};
   DType dtype = DType::f32;
-  std::int64_t bytes = 0;   ///< of the whole tensor
-  route::Shape shape{};     ///< of its comm
-  std::int64_t count = 1;   ///< how many a step has, over all ranks
+  std::int64_t bytes = 0;  ///< of the whole tensor
+  route::Shape shape{};    ///< of its comm
+  std::int64_t count = 1;  ///< how many a step has, over all ranks
 };
 
 /// Operations of one kind, element type and shape whose sizes are near one another: they take one route.
@@ -27,21 +27,21 @@ struct StepSlot {
   Op op{};
   route::DTypeClass dtype = route::DTypeClass::any;
   route::Shape shape{};
-  std::int64_t from = 0, to = INT64_MAX;   ///< both inclusive
-  std::int64_t bytes = 0;                  ///< of its largest operation
+  std::int64_t from = 0, to = INT64_MAX;  ///< both inclusive
+  std::int64_t bytes = 0;                 ///< of its largest operation
   bool holds(Op what, route::DTypeClass of, const route::Shape& on, std::int64_t size) const {
     return op == what && dtype == of && shape == on && size >= from && size <= to;
   }
 };
 
-/// The slots of a step. Sizes within a factor of four share one; messages and operations whose counts no rank knows in full take one
-/// for all sizes, since their size cannot decide the route.
+/// The slots of a step. Sizes within a factor of four share one; messages and operations whose counts no rank knows in
+/// full take one for all sizes, since their size cannot decide the route.
 std::vector<StepSlot> slots_of(const std::vector<StepOperation>& operations);
 
 /// A route for every slot.
 struct Assignment {
-  std::string name;              ///< for people: "mpi", "table", "table, all_reduce of 512K over ucx/ring"
-  std::vector<Choice> routes;    ///< by slot; an empty algorithm is the library's own
+  std::string name;            ///< for people: "mpi", "table", "table, all_reduce of 512K over ucx/ring"
+  std::vector<Choice> routes;  ///< by slot; an empty algorithm is the library's own
 };
 
 /// The routes of one assignment, to look up an operation's.

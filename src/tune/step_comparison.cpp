@@ -1,5 +1,5 @@
-// The end of a search for a step's routes: the libraries measured again, the mix that leads compared with the best of them, what the samples
-// justify, and how long a search takes that settles.
+// The end of a search for a step's routes: the libraries measured again, the mix that leads compared with the best of
+// them, what the samples justify, and how long a search takes that settles.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -12,10 +12,12 @@ namespace medley::tune {
 namespace {
 
 constexpr std::size_t rounds_again = 4;
-constexpr double far_too_slow = 5;      // a library that other work slowed down at first gets another chance, unless it is this far behind
-constexpr double near_library = 1.1;    // a library this close to the best one may be the best one
-constexpr std::size_t first_check = few_samples, most_pairs = 512;   // of the comparison; each check has twice the pairs of the one before
-constexpr double equal_within = 0.01;   // an interval of the gain this close to 1 counts as equal
+// A library that other work slowed down at first gets another chance, unless it is this far behind
+constexpr double far_too_slow = 5;
+constexpr double near_library = 1.1;  // a library this close to the best one may be the best one
+// Of the comparison; each check has twice the pairs of the one before
+constexpr std::size_t first_check = few_samples, most_pairs = 512;
+constexpr double equal_within = 0.01;  // an interval of the gain this close to 1 counts as equal
 
 const std::vector<double>& latest(const StepCandidate& one) { return one.fresh_us.empty() ? one.us : one.fresh_us; }
 
@@ -47,7 +49,8 @@ const StepCandidate* StepSearch::best_library() const {
 const StepCandidate* StepSearch::close_library(const StepCandidate& best) const {
   const StepCandidate* close = nullptr;
   for (const StepCandidate& one : candidates_) {
-    if (!one.library || one.us.empty() || &one == &best || at_best(latest(one)) > near_library * median(latest(best))) continue;
+    if (!one.library || one.us.empty() || &one == &best || at_best(latest(one)) > near_library * median(latest(best)))
+      continue;
     if (!close || at_best(latest(one)) < at_best(latest(*close))) close = &one;
   }
   return close;
@@ -55,13 +58,15 @@ const StepCandidate* StepSearch::close_library(const StepCandidate& best) const 
 
 /// The same candidate, to add samples to it.
 StepCandidate& StepSearch::to_measure(const StepCandidate& candidate) {
-  return *std::find_if(candidates_.begin(), candidates_.end(), [&](const StepCandidate& one) { return &one == &candidate; });
+  return *std::find_if(candidates_.begin(), candidates_.end(),
+                       [&](const StepCandidate& one) { return &one == &candidate; });
 }
 
 std::vector<const StepCandidate*> StepSearch::libraries_to_measure_again() const {
   std::vector<const StepCandidate*> found;
   for (const StepCandidate& one : candidates_) {
-    if (one.library && !one.us.empty() && at_best(one.us) <= far_too_slow * at_best(best_library()->us)) found.push_back(&one);
+    if (one.library && !one.us.empty() && at_best(one.us) <= far_too_slow * at_best(best_library()->us))
+      found.push_back(&one);
   }
   return found;
 }
@@ -82,8 +87,9 @@ void StepSearch::compare_with_libraries() {
   if (!leader_ || leader_->us.empty() || !best_library()) return;
   if (!measure_libraries_again()) return;
   const StepCandidate* const first = best_library();
-  if (leader_->library) {   // it led among what was left of the libraries
-    if (median(latest(*first)) * near_library < median(latest(*leader_))) leader_ = &to_measure(*first), exhausted_ = false;
+  if (leader_->library) {  // it led among what was left of the libraries
+    if (median(latest(*first)) * near_library < median(latest(*leader_)))
+      leader_ = &to_measure(*first), exhausted_ = false;
     return;
   }
   mix_ = leader_;
@@ -101,7 +107,8 @@ void StepSearch::compare_with_libraries() {
     }
     if (pairs < check) continue;
     check *= 2;
-    // An interval of 95 % that is looked at again and again excludes the truth at some time: two checks in a row must agree.
+    // An interval of 95 % that is looked at again and again excludes the truth at some time: two checks in a row must
+    // agree.
     std::vector<std::uint8_t> clear{static_cast<std::uint8_t>(verdict().clear ? 1 : 0)};
     job_.agree(clear);
     clear_checks_ = clear[0] != 0 ? clear_checks_ + 1 : 0;
@@ -111,14 +118,14 @@ void StepSearch::compare_with_libraries() {
 
 StepVerdict StepSearch::verdict() const {
   StepVerdict out;
-  out.library = leader_won_ && leader_->library ? leader_ : best_library();   // it won in interleaved rounds
-  const Rival* closest = nullptr;   // the fastest library on the fresh samples
+  out.library = leader_won_ && leader_->library ? leader_ : best_library();  // it won in interleaved rounds
+  const Rival* closest = nullptr;                                            // the fastest library on the fresh samples
   for (const Rival& rival : rivals_) {
     if (rival.library_us.empty()) continue;
     if (!closest || median(rival.library_us) < median(closest->library_us)) closest = &rival;
   }
   out.chosen = out.library;
-  if (!closest) {   // without a mix that led, the library stands alone
+  if (!closest) {  // without a mix that led, the library stands alone
     if (out.library) out.library_us = out.chosen_us = out.library->us;
     const StepCandidate* second = out.library ? close_library(*out.library) : nullptr;
     out.confidence = out.library && second ? confidence_of(timing_of(out.library->us), timing_of(second->us)) : 1;
@@ -144,13 +151,14 @@ StepVerdict StepSearch::verdict() const {
 double StepSearch::needed_seconds() const {
   const StepCandidate* const library = best_library();
   if (!library) return 0;
-  const double sample_us = cost_us(median(latest(*library)));   // what comes later is about as fast
+  const double sample_us = cost_us(median(latest(*library)));  // what comes later is about as fast
   const auto halving_us = [&](std::size_t count) {
-    return static_cast<double>(least_halving_rounds * count) * std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
+    return static_cast<double>(least_halving_rounds * count) *
+           std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
   };
   // The second search for a change of the leader ends it, as it finds none.
   const double improving_us = halving_us(candidates_.size()) + 2 * halving_us(changes_ + 1);
-  double pairs = 2 * first_check;   // two checks
+  double pairs = 2 * first_check;  // two checks
   for (const Rival& rival : rivals_) {
     const std::vector<double> gains = ratios(rival.library_us, rival.mix_us);
     if (gains.size() < first_check) continue;
@@ -161,8 +169,10 @@ double StepSearch::needed_seconds() const {
   }
   pairs = std::min(pairs, static_cast<double>(most_pairs));
   double comparing_us = static_cast<double>(1 + std::max<std::size_t>(rivals_.size(), 1)) * pairs * sample_us;
-  for (const StepCandidate* one : libraries_to_measure_again()) comparing_us += rounds_again * cost_us(median(latest(*one)));
-  const double parts_us[] = {rounds_at_first * first_round_us_ / share_at_first, improving_us / (share_of_improving - share_of_cells),
+  for (const StepCandidate* one : libraries_to_measure_again())
+    comparing_us += rounds_again * cost_us(median(latest(*one)));
+  const double parts_us[] = {rounds_at_first * first_round_us_ / share_at_first,
+                             improving_us / (share_of_improving - share_of_cells),
                              comparing_us / (1 - share_of_improving)};
   return *std::max_element(std::begin(parts_us), std::end(parts_us)) / 1e6;
 }

@@ -16,11 +16,11 @@
 namespace medley::tune {
 namespace {
 
-constexpr std::size_t most_halving_rounds = 20;   // of a first halving, by the time that is left
-constexpr double part_of_time = 0.15;             // of what is left, for a first halving
-constexpr double too_slow_to_win = 2;             // after three samples, an assignment this far behind cannot win
+constexpr std::size_t most_halving_rounds = 20;  // of a first halving, by the time that is left
+constexpr double part_of_time = 0.15;            // of what is left, for a first halving
+constexpr double too_slow_to_win = 2;            // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
-constexpr double most_resting = 0.01;             // of the time that is left, for one rest
+constexpr double most_resting = 0.01;  // of the time that is left, for one rest
 
 std::string text_of(const std::vector<Choice>& routes) {
   std::string text;
@@ -35,7 +35,7 @@ double StepSearch::cost_us(double us) { return us < long_step_us ? 2 * us : us; 
 double StepSearch::at_best(const std::vector<double>& us) { return median_interval(us).low; }
 
 void StepSearch::add(Assignment assignment, bool library) {
-  if (!tried_.insert(text_of(assignment.routes)).second) return;   // a table may choose one library for everything
+  if (!tried_.insert(text_of(assignment.routes)).second) return;  // a table may choose one library for everything
   candidates_.push_back({std::move(assignment), library});
 }
 
@@ -48,13 +48,14 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   /// 0: not slow.
   const auto slowness = [&](std::size_t i) {
     const double best = pool[i]->us.empty() ? 0 : at_best(pool[i]->us);
-    return best > after_step.slow_ratio * least ? best : 0;   // the slowest is the last of a round
+    return best > after_step.slow_ratio * least ? best : 0;  // the slowest is the last of a round
   };
   std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slowness(a) < slowness(b); });
   for (const std::size_t i : order) {
     if (job_.over(share)) return false;
-    const double rest_us = after_slow_ && after_slow_ != pool[i] ? std::min(after_step.rest_us, most_resting * job_.left_us(1)) : 0;
+    const double rest_us =
+        after_slow_ && after_slow_ != pool[i] ? std::min(after_step.rest_us, most_resting * job_.left_us(1)) : 0;
     for (double rested = 0; rested < rest_us;) rested += cost_us(job_.time_us(pool[i]->assignment));
     after_slow_ = slowness(i) > 0 ? pool[i] : nullptr;
     const double us = job_.time_us(pool[i]->assignment);
@@ -88,23 +89,27 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!samples[i].empty()) order.push_back(static_cast<std::uint8_t>(i));
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::uint8_t a, std::uint8_t b) { return median(samples[a]) < median(samples[b]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint8_t a, std::uint8_t b) { return median(samples[a]) < median(samples[b]); });
   job_.agree(order);
   Pool out;
   for (const std::uint8_t i : order) out.push_back(pool[i]);
   return out;
 }
 
-/// How many rounds a first halving can afford. What was not measured yet is about as fast as the leader, from which it differs in one slot.
+/// How many rounds a first halving can afford. What was not measured yet is about as fast as the leader, from which it
+/// differs in one slot.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
   const double unknown_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
   double round_us = 0;
   for (const StepCandidate* one : pool) round_us += one->us.empty() ? unknown_us : cost_us(median(one->us));
   const double rounds = round_us > 0 ? part_of_time * job_.left_us(share) / round_us : 0;
-  return static_cast<std::size_t>(std::clamp(rounds, static_cast<double>(least_halving_rounds), static_cast<double>(most_halving_rounds)));
+  return static_cast<std::size_t>(
+      std::clamp(rounds, static_cast<double>(least_halving_rounds), static_cast<double>(most_halving_rounds)));
 }
 
-/// Each halving has twice the samples of the one before and half of its candidates, the faster ones. The fastest is first.
+/// Each halving has twice the samples of the one before and half of its candidates, the faster ones. The fastest is
+/// first.
 StepSearch::Pool StepSearch::halve(Pool pool, double share) {
   for (std::size_t rounds = rounds_for(pool, share); pool.size() > 1; rounds *= 2) {
     Samples samples;
@@ -112,7 +117,7 @@ StepSearch::Pool StepSearch::halve(Pool pool, double share) {
     for (std::size_t round = 0; in_time && round < rounds; ++round) in_time = run_round(pool, share, samples);
     const Pool ordered = sorted(pool, samples);
     leader_won_ = in_time;
-    if (!in_time) {   // not all have the same number of samples: those without keep their place behind the others
+    if (!in_time) {  // not all have the same number of samples: those without keep their place behind the others
       Pool whole = ordered;
       for (StepCandidate* one : pool) {
         if (std::find(whole.begin(), whole.end(), one) == whole.end()) whole.push_back(one);
@@ -128,7 +133,8 @@ StepSearch::Pool StepSearch::halve(Pool pool, double share) {
 std::size_t StepSearch::affordable(double share) const {
   const double sample_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
   if (sample_us <= 0) return 64;
-  return static_cast<std::size_t>(job_.left_us(share) / sample_us / (2 * least_halving_rounds));   // later halvings take as long again
+  // Later halvings take as long again
+  return static_cast<std::size_t>(job_.left_us(share) / sample_us / (2 * least_halving_rounds));
 }
 
 /// The assignments that differ from this one in one slot and were not measured yet, as many as there is time for.
@@ -139,7 +145,7 @@ StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::
   for (const auto& routes : alternatives) most = std::max(most, routes.size());
   const std::size_t limit = std::clamp<std::size_t>(affordable(share_of_improving), 4, 64);
   Pool found;
-  for (std::size_t place = 0; place < most; ++place) {   // the most promising routes of all slots first
+  for (std::size_t place = 0; place < most; ++place) {  // the most promising routes of all slots first
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
       if (found.size() >= limit) return found;
       if (place >= alternatives[slot].size()) continue;
@@ -157,7 +163,8 @@ StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::
 }
 
 void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives) {
-  changes_ = std::transform_reduce(alternatives.begin(), alternatives.end(), std::size_t{0}, std::plus<>(), [](const auto& routes) { return routes.size(); });
+  changes_ = std::transform_reduce(alternatives.begin(), alternatives.end(), std::size_t{0}, std::plus<>(),
+                                   [](const auto& routes) { return routes.size(); });
   double best = INFINITY;
   for (const StepCandidate& one : candidates_) {
     if (!one.us.empty()) best = std::min(best, at_best(one.us));
@@ -175,7 +182,7 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
     }
     pool.push_back(leader_);
     StepCandidate* const winner = halve(std::move(pool), share_of_improving).front();
-    if (!std::exchange(leader_won_, true)) return;   // out of time: the leader stays that of the round before
+    if (!std::exchange(leader_won_, true)) return;  // out of time: the leader stays that of the round before
     exhausted_ = winner == leader_;
     if (exhausted_) return;
     leader_ = winner;

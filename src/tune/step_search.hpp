@@ -1,6 +1,6 @@
-// Searches the fastest assignment of routes for a step by timing the step itself: successive halving among whole assignments, then
-// improvements of the leader one slot at a time, then a comparison of the best mix with the best library on fresh samples. Knows no
-// communication: the step tuner gives it samples, time and rank 0's decisions.
+// Searches the fastest assignment of routes for a step by timing the step itself: successive halving among whole
+// assignments, then improvements of the leader one slot at a time, then a comparison of the best mix with the best
+// library on fresh samples. Knows no communication: the step tuner gives it samples, time and rank 0's decisions.
 #pragma once
 
 #include <cstdint>
@@ -17,29 +17,30 @@ namespace medley::tune {
 
 /// What a search needs of the job. Every function is collective and returns the same on all ranks.
 struct SearchJob {
-  std::function<double(const Assignment&)> time_us;   ///< one sample of the step, µs
-  std::function<bool(double share)> over;             ///< whether this share of the time is used, or the user stopped it
-  std::function<double(double share)> left_us;        ///< how much is left of this share
-  std::function<void(std::vector<std::uint8_t>&)> agree;   ///< replaces a decision by rank 0's
+  std::function<double(const Assignment&)> time_us;  ///< one sample of the step, µs
+  /// Whether this share of the time is used, or the user stopped it
+  std::function<bool(double share)> over;
+  std::function<double(double share)> left_us;            ///< how much is left of this share
+  std::function<void(std::vector<std::uint8_t>&)> agree;  ///< replaces a decision by rank 0's
 };
 
 /// An assignment and its samples.
 struct StepCandidate {
   Assignment assignment;
-  bool library = false;         ///< one library for everything: what a mix must beat
+  bool library = false;  ///< one library for everything: what a mix must beat
   std::vector<double> us{};
-  std::vector<double> fresh_us{};   ///< of the rounds at the end in which all libraries take part again
+  std::vector<double> fresh_us{};  ///< of the rounds at the end in which all libraries take part again
 };
 
 /// The choice that the samples so far justify.
 struct StepVerdict {
-  const StepCandidate* chosen = nullptr;     ///< a mix only if it was surely faster than the best library
-  const StepCandidate* library = nullptr;    ///< the best library
-  std::vector<double> chosen_us{}, library_us{};   ///< the samples compared
-  double gain = 1, gain_low = 1, gain_high = 1;    ///< library over chosen, by pairs of adjacent samples
-  double confidence = 0.5;                   ///< that the choice is at least as fast as the best library
-  bool clear = false;                        ///< the interval of the gain decides by itself
-  bool settled = false;                      ///< more time would hardly change it
+  const StepCandidate* chosen = nullptr;          ///< a mix only if it was surely faster than the best library
+  const StepCandidate* library = nullptr;         ///< the best library
+  std::vector<double> chosen_us{}, library_us{};  ///< the samples compared
+  double gain = 1, gain_low = 1, gain_high = 1;   ///< library over chosen, by pairs of adjacent samples
+  double confidence = 0.5;                        ///< that the choice is at least as fast as the best library
+  bool clear = false;                             ///< the interval of the gain decides by itself
+  bool settled = false;                           ///< more time would hardly change it
 };
 
 class StepSearch {
@@ -48,22 +49,26 @@ class StepSearch {
 
   /// Adds a candidate that takes part from the beginning.
   void add(Assignment assignment, bool library);
-  /// A few samples of each candidate so far, at least one even if the time is short: the fallback of everything that follows.
+  /// A few samples of each candidate so far, at least one even if the time is short: the fallback of everything that
+  /// follows.
   void measure_at_first();
-  /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as that helps.
-  /// `alternatives`: routes for each slot.
+  /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as
+  /// that helps. `alternatives`: routes for each slot.
   void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
-  /// Measures all libraries again, then compares the leading mix with the best of them on fresh samples until it is clear which is faster.
+  /// Measures all libraries again, then compares the leading mix with the best of them on fresh samples until it is
+  /// clear which is faster.
   void compare_with_libraries();
 
   StepVerdict verdict() const;
-  /// How many seconds a search of this step takes that settles, by the samples so far: each part needs its share of the time.
+  /// How many seconds a search of this step takes that settles, by the samples so far: each part needs its share of the
+  /// time.
   double needed_seconds() const;
   const std::deque<StepCandidate>& candidates() const { return candidates_; }
 
   /// Of the time, when each part must have ended. Single operations are measured by the tuner, between the first two.
   static constexpr double share_at_first = 0.15, share_of_cells = 0.4, share_of_improving = 0.7;
-  /// A step of this length absorbs by itself what the one before left in caches and threads; a shorter one is run untimed first.
+  /// A step of this length absorbs by itself what the one before left in caches and threads; a shorter one is run
+  /// untimed first.
   static constexpr double long_step_us = 10'000;
 
  private:
@@ -89,15 +94,15 @@ class StepSearch {
   StepCandidate& to_measure(const StepCandidate& candidate);
 
   SearchJob job_;
-  std::deque<StepCandidate> candidates_;   // a deque: pointers stay valid
-  std::set<std::string> tried_;            // the routes of all candidates
+  std::deque<StepCandidate> candidates_;  // a deque: pointers stay valid
+  std::set<std::string> tried_;           // the routes of all candidates
   std::size_t rounds_ = 0;
-  const StepCandidate* after_slow_ = nullptr;   // the slow assignment that ran last: its threads may still be running
-  double first_round_us_ = 0;              // what one sample of each candidate took at first
-  std::size_t changes_ = 0;                // of one slot, that a leader can have
+  const StepCandidate* after_slow_ = nullptr;  // the slow assignment that ran last: its threads may still be running
+  double first_round_us_ = 0;                  // what one sample of each candidate took at first
+  std::size_t changes_ = 0;                    // of one slot, that a leader can have
   StepCandidate* leader_ = nullptr;
-  bool leader_won_ = false;                // in a halving that ended in time
-  bool exhausted_ = false;                 // no change of one slot helped the leader
+  bool leader_won_ = false;  // in a halving that ended in time
+  bool exhausted_ = false;   // no change of one slot helped the leader
   // Fresh samples of the comparison, in pairs of one round.
   const StepCandidate* mix_ = nullptr;
   struct Rival {
@@ -105,7 +110,7 @@ class StepSearch {
     std::vector<double> mix_us, library_us;
   };
   std::vector<Rival> rivals_;
-  int clear_checks_ = 0;                   // in a row, whose intervals decided
+  int clear_checks_ = 0;  // in a row, whose intervals decided
 };
 
 }  // namespace medley::tune

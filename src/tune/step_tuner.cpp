@@ -20,7 +20,7 @@
 namespace medley::tune {
 namespace {
 
-constexpr double worth_trying = 3;                // a route this much slower alone is not tried in the step
+constexpr double worth_trying = 3;  // a route this much slower alone is not tried in the step
 constexpr std::size_t most_alternatives = 6;
 
 /// As a call passes it: the library's own algorithm has no name.
@@ -34,8 +34,15 @@ std::vector<Choice> as_called(std::vector<Choice> routes) {
 class StepTuner {
  public:
   StepTuner(Context& context, Step& step, const StepTuneOptions& options, route::Table& table, const TuneHooks& hooks)
-      : context_(context), step_(step), options_(options), table_(table), hooks_(hooks), world_(context.world()), clock_(context),
-        slots_(slots_of(step.operations())), operations_(fingerprint(step.operations(), step.computing_us())),
+      : context_(context),
+        step_(step),
+        options_(options),
+        table_(table),
+        hooks_(hooks),
+        world_(context.world()),
+        clock_(context),
+        slots_(slots_of(step.operations())),
+        operations_(fingerprint(step.operations(), step.computing_us())),
         search_({.time_us = [this](const Assignment& one) { return time_us(one); },
                  .over = [this](double share) { return over(share); },
                  .left_us = [this](double share) { return std::max(0.0, 1e6 * (share * options_.seconds - used_)); },
@@ -46,8 +53,10 @@ class StepTuner {
     share_table(world_, table_);
     if (is_settled()) return;
     names_ = libraries();
-    const bool only_pairs = std::all_of(names_.begin(), names_.end(), [](const std::string& one) { return route::is_made_of_two(one); });
-    for (const std::string& library : names_) search_.add(over_one(library), only_pairs || !route::is_made_of_two(library));
+    const bool only_pairs =
+        std::all_of(names_.begin(), names_.end(), [](const std::string& one) { return route::is_made_of_two(one); });
+    for (const std::string& library : names_)
+      search_.add(over_one(library), only_pairs || !route::is_made_of_two(library));
     if (search_.candidates().empty()) {
       throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
                                                       fmt::join(options_.backends, ", "), name(options_.memory)));
@@ -68,11 +77,12 @@ class StepTuner {
 
  private:
   bool is_settled() const {
-    return table_.step && table_.step->settled && table_.step->operations == operations_ && table_.step->memory == options_.memory &&
-           table_.step->shape == route::shape_of(clock_.hosts());
+    return table_.step && table_.step->settled && table_.step->operations == operations_ &&
+           table_.step->memory == options_.memory && table_.step->shape == route::shape_of(clock_.hosts());
   }
 
-  // What the search asks of the job. A sample's end is the same on all ranks, so the time used is too; only a stop needs rank 0's word.
+  // What the search asks of the job. A sample's end is the same on all ranks, so the time used is too; only a stop
+  // needs rank 0's word.
   double time_us(const Assignment& one) {
     const std::vector<Choice> routes = as_called(one.routes);
     const StepRoutes look_up(slots_, routes);
@@ -81,7 +91,7 @@ class StepTuner {
     if (unknown) {
       step_.check(look_up, one.name);
     } else if (known->second < StepSearch::long_step_us) {
-      step_.run(look_up);   // untimed: absorbs what the assignment before left in caches and threads
+      step_.run(look_up);  // untimed: absorbs what the assignment before left in caches and threads
     }
     const Sample sample = clock_.time([&] { step_.run(look_up); });
     used_ = clock_.seconds_at(sample);
@@ -123,9 +133,11 @@ class StepTuner {
     if (!table_.step || table_.step->operations != operations_ || !table_.step->library.empty()) return {};
     Assignment one{"the earlier choice", {}};
     for (const StepSlot& slot : slots_) {
-      const auto found = std::find_if(table_.step->routes.begin(), table_.step->routes.end(), [&](const route::StepRoute& route) {
-        return slot.holds(route.op, route.dtype, route.shape, std::max(slot.from, route.from)) && route.to >= slot.bytes;
-      });
+      const auto found =
+          std::find_if(table_.step->routes.begin(), table_.step->routes.end(), [&](const route::StepRoute& route) {
+            return slot.holds(route.op, route.dtype, route.shape, std::max(slot.from, route.from)) &&
+                   route.to >= slot.bytes;
+          });
       if (found == table_.step->routes.end() || !usable(found->route)) return {};
       one.routes.push_back(found->route);
     }
@@ -141,12 +153,13 @@ class StepTuner {
     std::vector<NeededOperation> needed;
     for (const StepOperation& operation : step_.operations()) {
       needed.push_back({route::routed_as(operation.op), operation.dtype, operation.bytes});
-      if (std::find(cells.shapes.begin(), cells.shapes.end(), operation.shape) == cells.shapes.end()) cells.shapes.push_back(operation.shape);
+      if (std::find(cells.shapes.begin(), cells.shapes.end(), operation.shape) == cells.shapes.end())
+        cells.shapes.push_back(operation.shape);
     }
     cells.seconds = std::max(0.0, StepSearch::share_of_cells * options_.seconds - used_);
     restrict_to(cells, std::move(needed));
     std::optional<BoundToCore> bound;
-    if (options_.memory == Memory::host) bound.emplace(context_);   // as in bench
+    if (options_.memory == Memory::host) bound.emplace(context_);  // as in bench
     tune(context_, cells, table_, hooks_);
     used_ = clock_.seconds();
   }
@@ -157,11 +170,12 @@ class StepTuner {
     if (cells_.cells().empty()) {
       for (const route::Cell& cell : table_.cells()) cells_.put(cell);
     }
-    return route::choose(cells_, slot.op, options_.memory, slot.dtype, slot.shape, [&](const Choice& choice) { return usable(choice); });
+    return route::choose(cells_, slot.op, options_.memory, slot.dtype, slot.shape,
+                         [&](const Choice& choice) { return usable(choice); });
   }
   Assignment by_table() {
     Assignment one{"table", {}};
-    const std::string& otherwise = search_.verdict().chosen->assignment.name;   // a library, so far
+    const std::string& otherwise = search_.verdict().chosen->assignment.name;  // a library, so far
     for (const StepSlot& slot : slots_) {
       const route::Chosen chosen = chosen_alone(slot);
       const route::SizeRange* const range = chosen.at(slot.bytes);
@@ -176,11 +190,13 @@ class StepTuner {
     if (const route::Cell* cell = route::nearest_size(chosen.cells, slot.bytes)) {
       for (const route::Timing& timing : cell->routes) {
         if (!usable(timing.route) || timing.median_us > worth_trying * cell->routes.front().median_us) continue;
-        const bool known = std::any_of(best_of_each.begin(), best_of_each.end(), [&](const Choice& c) { return c.backend == timing.route.backend; });
+        const bool known = std::any_of(best_of_each.begin(), best_of_each.end(),
+                                       [&](const Choice& c) { return c.backend == timing.route.backend; });
         (known ? others : best_of_each).push_back(timing.route);
       }
     } else {
-      for (const StepCandidate& one : search_.candidates()) best_of_each.push_back(one.assignment.routes[static_cast<std::size_t>(&slot - slots_.data())]);
+      for (const StepCandidate& one : search_.candidates())
+        best_of_each.push_back(one.assignment.routes[static_cast<std::size_t>(&slot - slots_.data())]);
     }
     best_of_each.insert(best_of_each.end(), others.begin(), others.end());
     if (best_of_each.size() > most_alternatives) best_of_each.resize(most_alternatives);
@@ -195,7 +211,8 @@ class StepTuner {
   static route::StepTiming timing_of(const std::string& name, const std::vector<double>& us) {
     const double middle = median(us);
     const Interval interval = median_interval(us);
-    return {name, middle, std::min(interval.low, middle), std::max(interval.high, middle), static_cast<std::int64_t>(us.size())};
+    return {name, middle, std::min(interval.low, middle), std::max(interval.high, middle),
+            static_cast<std::int64_t>(us.size())};
   }
   /// Puts the choice so far into the table.
   void keep() {
@@ -215,7 +232,8 @@ class StepTuner {
       const StepSlot& slot = slots_[i];
       const Choice& route = verdict.chosen->assignment.routes[i];
       route::StepRoute* last = out.routes.empty() ? nullptr : &out.routes.back();
-      if (last && last->op == slot.op && last->dtype == slot.dtype && last->shape == slot.shape && last->route == route) {
+      if (last && last->op == slot.op && last->dtype == slot.dtype && last->shape == slot.shape &&
+          last->route == route) {
         last->to = slot.to;
       } else {
         out.routes.push_back({slot.op, slot.dtype, slot.shape, slot.from, slot.to, route});
@@ -223,9 +241,12 @@ class StepTuner {
     }
     for (const StepCandidate& one : search_.candidates()) {
       if (one.us.empty() || std::find(names_.begin(), names_.end(), one.assignment.name) == names_.end()) continue;
-      out.libraries.push_back(timing_of(one.assignment.name, &one == verdict.library ? verdict.library_us : one.fresh_us.empty() ? one.us : one.fresh_us));
+      out.libraries.push_back(timing_of(one.assignment.name, &one == verdict.library ? verdict.library_us
+                                                             : one.fresh_us.empty()  ? one.us
+                                                                                     : one.fresh_us));
     }
-    std::stable_sort(out.libraries.begin(), out.libraries.end(), [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
+    std::stable_sort(out.libraries.begin(), out.libraries.end(),
+                     [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
     table_.step = std::move(out);
     if (world_.rank() == 0) hooks_.changed(table_);
   }
@@ -240,17 +261,18 @@ class StepTuner {
   std::vector<StepSlot> slots_;
   std::string operations_;
   StepSearch search_;
-  std::vector<std::string> names_;     // libraries and pairs
-  route::Table cells_;                 // the single operations alone
-  std::map<std::string, double> last_us_;   // of the assignments whose results were compared, equal on all ranks
-  double used_ = 0;                    // seconds, at the end of the last sample
+  std::vector<std::string> names_;         // libraries and pairs
+  route::Table cells_;                     // the single operations alone
+  std::map<std::string, double> last_us_;  // of the assignments whose results were compared, equal on all ranks
+  double used_ = 0;                        // seconds, at the end of the last sample
   std::size_t samples_ = 0;
   std::string now_;
 };
 
 }  // namespace
 
-void tune_step(Context& context, Step& step, const StepTuneOptions& options, route::Table& table, const TuneHooks& hooks) {
+void tune_step(Context& context, Step& step, const StepTuneOptions& options, route::Table& table,
+               const TuneHooks& hooks) {
   StepTuner(context, step, options, table, hooks).run();
 }
 

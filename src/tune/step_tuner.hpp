@@ -1,5 +1,5 @@
-// Tunes a whole step: times it over every single library, measures its operations one at a time for candidate routes, then searches
-// the fastest assignment on the running step. For `medley tune --for`.
+// Tunes a whole step: times it over every single library, measures its operations one at a time for candidate routes,
+// then searches the fastest assignment on the running step. For `medley tune --for`.
 #pragma once
 
 #include <medley/medley.hpp>
@@ -13,15 +13,16 @@
 namespace medley::tune {
 
 struct StepTuneOptions {
-  std::string name;                    ///< of the step, for people
-  std::vector<std::string> backends;   ///< libraries and pairs that routes may take
+  std::string name;                   ///< of the step, for people
+  std::vector<std::string> backends;  ///< libraries and pairs that routes may take
   Memory memory = Memory::host;
   double seconds = 60;
 };
 
-/// Writes `table.step` and the cells of the step's operations. The table is read on rank 0 and is the same on all ranks afterwards.
-/// Returns at once if it already has this step, settled. At any time the table holds the best choice so far: a library, unless a mix was
-/// surely faster. Collective.
-void tune_step(Context& context, Step& step, const StepTuneOptions& options, route::Table& table, const TuneHooks& hooks);
+/// Writes `table.step` and the cells of the step's operations. The table is read on rank 0 and is the same on all ranks
+/// afterwards. Returns at once if it already has this step, settled. At any time the table holds the best choice so
+/// far: a library, unless a mix was surely faster. Collective.
+void tune_step(Context& context, Step& step, const StepTuneOptions& options, route::Table& table,
+               const TuneHooks& hooks);
 
 }  // namespace medley::tune

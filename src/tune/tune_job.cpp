@@ -28,9 +28,9 @@ route::Table table_to_resume(const std::filesystem::path& file, const Context& c
   route::Machine here = route::this_machine();
   for (const BackendInfo& backend : context.backends()) here.libraries[backend.name] = backend.version;
   if (const std::string why = route::misfit(table.machine, here); !why.empty()) {
-    throw Error(ErrorKind::invalid,
-                fmt::format("{} is the table of another machine: {}; name another file or remove it",
-                            file.string(), why));
+    throw Error(
+        ErrorKind::invalid,
+        fmt::format("{} is the table of another machine: {}; name another file or remove it", file.string(), why));
   }
   return table;
 }
@@ -39,8 +39,7 @@ route::Table table_to_resume(const std::filesystem::path& file, const Context& c
 
 std::filesystem::path table_file(const TuneRequest& request) {
   std::filesystem::path file = request.file.empty() ? route::cached_table() : request.file;
-  if (file.empty())
-    throw Error(ErrorKind::invalid, "there is no home folder for a cached table; name a file with -o");
+  if (file.empty()) throw Error(ErrorKind::invalid, "there is no home folder for a cached table; name a file with -o");
   return file;
 }
 
@@ -88,7 +87,8 @@ TuneResult run_tune(const TuneRequest& request, const TuneJobHooks& hooks) {
                         .stop = hooks.stop};
   if (request.step) {
     const std::unique_ptr<Step> step = request.step(context);
-    tune_step(context, *step, {request.step_name, options.backends, options.memory, options.seconds}, result.table, inner);
+    tune_step(context, *step, {request.step_name, options.backends, options.memory, options.seconds}, result.table,
+              inner);
   } else {
     tune(context, options, result.table, inner);
   }
@@ -97,8 +97,6 @@ TuneResult run_tune(const TuneRequest& request, const TuneJobHooks& hooks) {
   return result;
 }
 
-nlohmann::ordered_json to_json(const TuneResult& result) {
-  return nlohmann::ordered_json::parse(result.table.text());
-}
+nlohmann::ordered_json to_json(const TuneResult& result) { return nlohmann::ordered_json::parse(result.table.text()); }
 
 }  // namespace medley::tune

@@ -35,9 +35,8 @@ struct TuneResult {
 };
 
 struct TuneJobHooks {
-  std::function<void(const TuneProgress&)> progress = [](const TuneProgress&) {
-  };                                                  ///< before every cell, on rank 0
-  std::function<bool()> stop = [] { return false; };  ///< asked on rank 0
+  std::function<void(const TuneProgress&)> progress = [](const TuneProgress&) {};  ///< before every cell, on rank 0
+  std::function<bool()> stop = [] { return false; };                               ///< asked on rank 0
 };
 
 /// Where the table goes. Throws Error(invalid) when no file is named and the user has no cache.

@@ -32,8 +32,7 @@ std::vector<Winner> winners(const route::Table& table) {
   for (const auto& [shape, memory, op, dtype] : asked) {
     const route::Chosen chosen = route::choose(table, op, memory, dtype, shape, route::any_route);
     for (const route::SizeRange& range : chosen.ranges) {
-      Winner& winner =
-          out.emplace_back(Winner{shape, memory, op, dtype, range.from, range.to, range.route});
+      Winner& winner = out.emplace_back(Winner{shape, memory, op, dtype, range.from, range.to, range.route});
       compare_with_others(chosen, winner);
     }
   }

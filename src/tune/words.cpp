@@ -16,7 +16,8 @@ Op op_of_word(const std::string& word) {
   if (op) return *op;
   std::vector<std::string_view> names;
   for (int i = 0; i < op_count; ++i) names.push_back(name(static_cast<Op>(i)));
-  throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not an operation; see medley list ops{}", word, did_you_mean(word, names)));
+  throw Error(ErrorKind::invalid,
+              fmt::format("\"{}\" is not an operation; see medley list ops{}", word, did_you_mean(word, names)));
 }
 
 std::vector<Op> ops_of(const std::string& text) {
@@ -42,8 +43,7 @@ DType dtype_of_word(const std::string& word) {
 
 Memory memory_of_word(const std::string& word) {
   if (word == "host") return Memory::host;
-  if (word != "cuda")
-    throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a memory: it is host or cuda", word));
+  if (word != "cuda") throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a memory: it is host or cuda", word));
   if (const std::string why = why_no_device(); !why.empty()) {
     throw Error(ErrorKind::invalid, fmt::format("--memory cuda: CUDA memory cannot be used here: {}", why));
   }

@@ -1,5 +1,5 @@
-// Operations, types, memory and sizes as users write them: `all_reduce,send`, `bf16`, `cuda`, `64K`, `4:64M`. Used by the
-// commands that measure and by their Python functions.
+// Operations, types, memory and sizes as users write them: `all_reduce,send`, `bf16`, `cuda`, `64K`, `4:64M`. Used by
+// the commands that measure and by their Python functions.
 #pragma once
 
 #include <cstddef>

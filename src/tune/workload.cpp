@@ -12,7 +12,10 @@
 namespace medley::tune {
 
 Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory, Counts counts)
-    : comm_(std::move(comm)), op_(op), dtype_(dtype), memory_(memory),
+    : comm_(std::move(comm)),
+      op_(op),
+      dtype_(dtype),
+      memory_(memory),
       elements_(elements_of(op, bytes, size_of(dtype), comm_.size())) {
   share_out(is_v_collective(op) ? counts : Counts::uniform);
   const bool root = comm_.rank() == 0;
@@ -43,15 +46,17 @@ Workload::Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memo
 
 void Workload::share_out(Counts counts) {
   const auto n = static_cast<std::int64_t>(comm_.size()), whole = static_cast<std::int64_t>(elements_);
-  for (std::int64_t r = 0; r < n; ++r) counts_.push_back(counts == Counts::uniform ? whole / n : whole * (r + 1) * 2 / (n * (n + 1)));
-  if (counts == Counts::skewed) counts_.back() += whole - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+  for (std::int64_t r = 0; r < n; ++r)
+    counts_.push_back(counts == Counts::uniform ? whole / n : whole * (r + 1) * 2 / (n * (n + 1)));
+  if (counts == Counts::skewed)
+    counts_.back() += whole - std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
 }
 
 void Workload::dirty() {
   // Output first, input last, as a computation leaves them. Every rank sends its rank + 1.
   out_.fill(op_ == Op::broadcast && comm_.rank() == 0 ? 1 : 0);
   in_.fill(comm_.rank() + 1);
-  if (memory_ == Memory::cuda) core::wait_for_device();   // otherwise the copies would be part of the sample
+  if (memory_ == Memory::cuda) core::wait_for_device();  // otherwise the copies would be part of the sample
 }
 
 Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
@@ -64,7 +69,7 @@ Sample Workload::time(JobClock& clock, const Choice& route, int batch) {
 void Workload::run(const Choice& route, int batch) {
   Work last;
   for (int i = 0; i < batch; ++i) last = issue(route);
-  last.wait_host();   // completes the earlier ones in the stream too; on host memory all are complete already
+  last.wait_host();  // completes the earlier ones in the stream too; on host memory all are complete already
 }
 
 Work Workload::issue(const Choice& route) {
@@ -112,9 +117,9 @@ void Workload::expect_filled_by(const Choice& route, std::size_t begin, std::siz
   const std::size_t at = out_.first_other(begin, count, value, !compress::is_compressed(route.algorithm));
   if (at == begin + count) return;
   throw Error(ErrorKind::mismatch,
-              fmt::format("{} of {} bytes in {} memory over {}{}{} gave a wrong value at element {}", name(op_), bytes(),
-                          name(memory_), route.backend.empty() ? "auto" : route.backend, route.algorithm.empty() ? "" : "/",
-                          route.algorithm, at));
+              fmt::format("{} of {} bytes in {} memory over {}{}{} gave a wrong value at element {}", name(op_),
+                          bytes(), name(memory_), route.backend.empty() ? "auto" : route.backend,
+                          route.algorithm.empty() ? "" : "/", route.algorithm, at));
 }
 
 void Workload::check(const Choice& route) {
@@ -134,7 +139,8 @@ void Workload::check(const Choice& route) {
   }
   std::size_t at = 0;
   for (int r = 0; r < size; ++r) {
-    const auto part = static_cast<std::size_t>((op_ == Op::all_to_allv ? received_ : counts_)[static_cast<std::size_t>(r)]);
+    const auto part =
+        static_cast<std::size_t>((op_ == Op::all_to_allv ? received_ : counts_)[static_cast<std::size_t>(r)]);
     expect_filled_by(route, at, part, r + 1);
     at += part;
   }

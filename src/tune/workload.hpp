@@ -19,10 +19,12 @@ enum class Counts : std::uint8_t { uniform, skewed };
 class Workload {
  public:
   /// `bytes` is the full tensor, as in docs/routing.md; it is rounded up where it must divide among the ranks.
-  Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory = Memory::host, Counts counts = Counts::uniform);
+  Workload(Comm comm, Op op, std::size_t bytes, DType dtype, Memory memory = Memory::host,
+           Counts counts = Counts::uniform);
   std::size_t bytes() const { return elements_ * size_of(dtype_); }
-  /// Dirties the buffers, then takes a sample of the operation, `batch` times back to back. On CUDA memory they are issued in
-  /// one stream as a user would, and the sample ends when the host has seen the last one complete. Collective.
+  /// Dirties the buffers, then takes a sample of the operation, `batch` times back to back. On CUDA memory they are
+  /// issued in one stream as a user would, and the sample ends when the host has seen the last one complete.
+  /// Collective.
   Sample time(JobClock& clock, const Choice& route, int batch = 1);
   /// The same without dirtying and timing.
   void run(const Choice& route, int batch);

@@ -16,7 +16,7 @@ TEST(PhaseOrder, ServesEachStageInIssueOrder) {
   EXPECT_TRUE(order.may_start(first, Stage::enter));
   EXPECT_FALSE(order.may_start(second, Stage::enter));
   order.pass(first, Stage::enter);
-  EXPECT_TRUE(order.may_start(second, Stage::enter));    // while the first is between hosts
+  EXPECT_TRUE(order.may_start(second, Stage::enter));  // while the first is between hosts
   order.pass(second, Stage::enter);
   EXPECT_FALSE(order.may_start(second, Stage::between));
   order.pass(first, Stage::between);
@@ -27,7 +27,7 @@ TEST(PhaseOrder, ServesEachStageInIssueOrder) {
 TEST(PhaseOrder, DoesNotWaitForStagesThatACollectiveLeavesOut) {
   PhaseOrder order;
   const auto gather = order.add(), sum = order.add();
-  order.pass(gather, Stage::enter);   // an all_gather begins between hosts
+  order.pass(gather, Stage::enter);  // an all_gather begins between hosts
   EXPECT_TRUE(order.may_start(sum, Stage::enter));
   EXPECT_FALSE(order.may_start(sum, Stage::between));
   order.end(gather);
@@ -44,7 +44,7 @@ TEST(PhaseOrder, LetsACollectiveBeginWhenFewEarlierOnesHaveNotEnded) {
   EXPECT_TRUE(order.may_begin(all[most_under_way - 1]));
   EXPECT_FALSE(order.may_begin(all[most_under_way]));
   for (const Stage stage : {Stage::enter, Stage::between, Stage::leave}) order.pass(all[0], stage);
-  EXPECT_FALSE(order.may_begin(all[most_under_way]));   // its last phase may still run
+  EXPECT_FALSE(order.may_begin(all[most_under_way]));  // its last phase may still run
   order.end(all[1]);
   EXPECT_FALSE(order.may_begin(all[most_under_way]));
   order.end(all[0]);
@@ -55,7 +55,7 @@ TEST(PhaseOrder, KeepsIssueOrderWhateverOrderCollectivesAreLookedAtIn) {
   core::Random random(1);
   PhaseOrder order;
   constexpr std::size_t collectives = 200;
-  std::vector<std::size_t> stage(collectives, 0);           // the next one of each
+  std::vector<std::size_t> stage(collectives, 0);  // the next one of each
   std::vector<std::vector<PhaseOrder::Number>> served(stages);
   for (std::size_t i = 0; i < collectives; ++i) order.add();
   for (std::size_t left = collectives * stages; left > 0;) {

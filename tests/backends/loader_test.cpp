@@ -44,8 +44,7 @@ TEST(plugins, each_broken_one_is_listed_with_one_line_that_says_why) {
 TEST(plugins, other_files_are_ignored_and_a_file_that_is_no_library_is_listed) {
   const auto folder = std::filesystem::temp_directory_path() / ("medley_plugins_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  for (const char* file :
-       {"readme.txt", "libother.so", "libmedley_backend_.so", "libmedley_backend_junk.so"}) {
+  for (const char* file : {"readme.txt", "libother.so", "libmedley_backend_.so", "libmedley_backend_junk.so"}) {
     std::ofstream(folder / file) << "not a library";
   }
   const KnownBackends all = core::find_backends({folder, folder / "not there"});
@@ -56,8 +55,7 @@ TEST(plugins, other_files_are_ignored_and_a_file_that_is_no_library_is_listed) {
 }
 
 TEST(plugins, variants_of_a_name_are_one_backend_and_the_first_that_works_serves) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("medley_variants_" + std::to_string(getpid()));
+  const auto folder = std::filesystem::temp_directory_path() / ("medley_variants_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "libmedley_backend_plain-a.so") << "not a library";
   std::filesystem::create_symlink(std::filesystem::path(PLAIN_BACKENDS) / "libmedley_backend_plain.so",
@@ -70,7 +68,7 @@ TEST(plugins, variants_of_a_name_are_one_backend_and_the_first_that_works_serves
 
 TEST(plugins, folders_of_the_path_come_before_the_one_beside_the_library_and_do_not_replace_it) {
   const auto folders = core::plugin_folders();
-  ASSERT_EQ(folders.size(), 3u);   // the two that CMakeLists.txt sets, and the library's own
+  ASSERT_EQ(folders.size(), 3u);  // the two that CMakeLists.txt sets, and the library's own
   EXPECT_EQ(folders[0], BROKEN_BACKENDS);
   EXPECT_EQ(folders[1], PLAIN_BACKENDS);
   EXPECT_EQ(folders[2].filename(), "medley");
@@ -86,7 +84,8 @@ TEST(plugins, a_context_without_names_uses_what_works_and_tells_about_the_rest) 
         EXPECT_FALSE(info.reason.empty()) << info.name;
       }
     }
-    for (const char* name : {"shm", "plain"}) EXPECT_EQ(std::count(available.begin(), available.end(), name), 1) << name;
+    for (const char* name : {"shm", "plain"})
+      EXPECT_EQ(std::count(available.begin(), available.end(), name), 1) << name;
     std::vector<int> numbers(3, 1);
     context.world().all_reduce(numbers, sum);
     context.world().all_reduce(numbers, sum, {.backend = "plain"});

@@ -1,5 +1,5 @@
-// A backend for tests that can only send and receive, over shm's tag matcher: all collectives are filled in. The test defines what
-// its lane does with the messages.
+// A backend for tests that can only send and receive, over shm's tag matcher: all collectives are filled in. The test
+// defines what its lane does with the messages.
 #pragma once
 
 #include <medley/backend.hpp>
@@ -12,9 +12,7 @@
 
 namespace medley::test {
 
-inline const BackendPlugin& shm() {
-  return *core::find_backend("shm")->plugin();
-}
+inline const BackendPlugin& shm() { return *core::find_backend("shm")->plugin(); }
 
 /// A lane over shm's; start() is left to the test.
 class MailLane : public Lane {
@@ -28,8 +26,8 @@ class MailLane : public Lane {
   std::unique_ptr<Lane> mail_;
 };
 
-/// `Own` is the lane and provides the backend's name, `static constexpr std::string_view name`, and where it has collectives of its own
-/// `static bool native(Op)`.
+/// `Own` is the lane and provides the backend's name, `static constexpr std::string_view name`, and where it has
+/// collectives of its own `static bool native(Op)`.
 template <class Own>
 class OverShm final : public Backend {
  public:
@@ -44,14 +42,18 @@ class OverShm final : public Backend {
     return op == Op::send || op == Op::recv;
   }
   std::string refuses(const std::vector<int>& ranks) const override { return shm_->refuses(ranks); }
-  std::unique_ptr<Lane> connect(const CommParams& params) override { return std::make_unique<Own>(shm_->connect(params)); }
+  std::unique_ptr<Lane> connect(const CommParams& params) override {
+    return std::make_unique<Own>(shm_->connect(params));
+  }
   EventCount* event_count() override { return shm_->event_count(); }
 
   static const BackendPlugin* plugin() {
     static const BackendPlugin own{
-          .name = Own::name,
+        .name = Own::name,
         .unavailable = [] { return shm().unavailable(); },
-        .create = [](const BackendParams& params) -> std::unique_ptr<Backend> { return std::make_unique<OverShm>(params); },
+        .create = [](const BackendParams& params) -> std::unique_ptr<Backend> {
+          return std::make_unique<OverShm>(params);
+        },
     };
     return &own;
   }

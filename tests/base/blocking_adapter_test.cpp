@@ -95,8 +95,7 @@ struct BlockingAdapter : testing::Test {
 
 TEST_F(BlockingAdapter, collectives_run_one_at_a_time_and_in_order) {
   std::vector<Transfer*> transfers;
-  for (int i = 0; i < 20; ++i)
-    transfers.push_back(lane->start(call_of(i % 2 ? Op::all_reduce : Op::barrier, i)));
+  for (int i = 0; i < 20; ++i) transfers.push_back(lane->start(call_of(i % 2 ? Op::all_reduce : Op::barrier, i)));
   library->await_begun(1);
   EXPECT_EQ(library->begun(), std::vector<int>{0});
   EXPECT_EQ(transfers[0]->poll(), Poll::waiting);
@@ -111,9 +110,8 @@ TEST_F(BlockingAdapter, collectives_run_one_at_a_time_and_in_order) {
 }
 
 TEST_F(BlockingAdapter, messages_wait_neither_for_collectives_nor_for_other_peers_and_tags) {
-  std::vector<Transfer*> transfers{lane->start(call_of(Op::all_reduce, 0)),
-                                   lane->start(call_of(Op::send, 1, 0)), lane->start(call_of(Op::send, 2, 1)),
-                                   lane->start(call_of(Op::recv, 3, 1))};
+  std::vector<Transfer*> transfers{lane->start(call_of(Op::all_reduce, 0)), lane->start(call_of(Op::send, 1, 0)),
+                                   lane->start(call_of(Op::send, 2, 1)), lane->start(call_of(Op::recv, 3, 1))};
   library->await_begun(4);  // all four concurrently
   library->permit(3);
   EXPECT_EQ(poll_to_end(*transfers[3]), Poll::complete);

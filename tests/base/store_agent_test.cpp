@@ -28,7 +28,8 @@ TEST(StoreAgent, keeps_the_order_of_accesses) {
 
 TEST(StoreAgent, takes_an_exception_for_nothing) {
   StoreAgent agent;
-  const StoreAgent::TicketRef answer = agent.post([]() -> std::optional<std::string> { throw std::runtime_error("whoever serves it has left"); });
+  const StoreAgent::TicketRef answer =
+      agent.post([]() -> std::optional<std::string> { throw std::runtime_error("whoever serves it has left"); });
   await(answer);
   EXPECT_FALSE(answer->value());
 }
@@ -53,7 +54,7 @@ TEST(StoreAgent, does_not_wait_for_ever_for_a_store_that_does_not_answer) {
     });
   }
   EXPECT_FALSE(stuck->done());
-  *answers = true;   // the memory it uses still exists
+  *answers = true;  // the memory it uses still exists
   await(stuck);
   EXPECT_EQ(stuck->value(), "late");
 }

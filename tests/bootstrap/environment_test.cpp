@@ -46,15 +46,13 @@ const Variables torch_set = {{"RANK", "3"},
                              {"LOCAL_WORLD_SIZE", "2"},
                              {"MASTER_ADDR", "node1"},
                              {"MASTER_PORT", "29500"}};
-const Variables open_mpi_set = {
-    {"OMPI_COMM_WORLD_RANK", "1"},
-    {"OMPI_COMM_WORLD_SIZE", "2"},
-    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-    {"PMIX_NAMESPACE", "1290076161"},
-    {"OMPI_MCA_orte_precondition_transports", "e9dd491285bdbd3e-0629463eb7dc4b47"}};
-const Variables mpich_set = {
-    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+const Variables open_mpi_set = {{"OMPI_COMM_WORLD_RANK", "1"},
+                                {"OMPI_COMM_WORLD_SIZE", "2"},
+                                {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                {"PMIX_NAMESPACE", "1290076161"},
+                                {"OMPI_MCA_orte_precondition_transports", "e9dd491285bdbd3e-0629463eb7dc4b47"}};
+const Variables mpich_set = {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
 const Variables slurm_set = {{"SLURM_PROCID", "5"},
                              {"SLURM_STEP_NUM_TASKS", "6"},
                              {"SLURM_LOCALID", "1"},
@@ -103,8 +101,7 @@ TEST(Environment, OnLoopbackWithoutATokenTheKernelVouchesForTheUser) {
 }
 
 TEST(Environment, AcrossHostsWithoutATokenItStaysEmpty) {
-  const Place place =
-      place_in(with(medley_set, {{"MEDLEY_TOKEN", ""}, {"MEDLEY_STORE", "node1:4000"}})).value();
+  const Place place = place_in(with(medley_set, {{"MEDLEY_TOKEN", ""}, {"MEDLEY_STORE", "node1:4000"}})).value();
   EXPECT_EQ(place.store_host, "node1");
   EXPECT_TRUE(place.token.empty());
   EXPECT_FALSE(place.one_host);
@@ -116,8 +113,7 @@ TEST(Environment, StoreAddressesOfBothProtocols) {
   EXPECT_EQ(place_in(with(medley_set, {{"MEDLEY_STORE", "[fd00::2]:65535"}}))->store_port, 65535);
   for (const char* wrong :
        {"node1", "node1:", ":4000", "node1:0", "node1:65536", "node1:4e3", "fd00::2:4000", "[]:1", "@"}) {
-    EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_STORE", wrong}})), HasSubstr("MEDLEY_STORE"))
-        << wrong;
+    EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_STORE", wrong}})), HasSubstr("MEDLEY_STORE")) << wrong;
   }
 }
 
@@ -129,12 +125,10 @@ TEST(Environment, HalfSetOrContradictoryVariablesAreNamed) {
   EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_RANK", "4"}})), HasSubstr("MEDLEY_RANK=4"));
   EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_RANK", "-1"}})), HasSubstr("MEDLEY_RANK=-1"));
   EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_RANK", "one"}})), HasSubstr("MEDLEY_RANK=\"one\""));
-  EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_WORLD_SIZE", "0"}})),
-              HasSubstr("MEDLEY_WORLD_SIZE=0"));
+  EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_WORLD_SIZE", "0"}})), HasSubstr("MEDLEY_WORLD_SIZE=0"));
   EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_WORLD_SIZE", "99999999999"}})),
               HasSubstr("MEDLEY_WORLD_SIZE"));
-  EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_LOCAL_RANK", "x"}})),
-              HasSubstr("MEDLEY_LOCAL_RANK"));
+  EXPECT_THAT(complaint_about(with(medley_set, {{"MEDLEY_LOCAL_RANK", "x"}})), HasSubstr("MEDLEY_LOCAL_RANK"));
   EXPECT_THAT(complaint_about({{"OMPI_COMM_WORLD_RANK", "0"}}), HasSubstr("OMPI_COMM_WORLD_SIZE"));
   EXPECT_THAT(complaint_about({{"PMI_SIZE", "2"}}), HasSubstr("PMI_RANK"));
 }
@@ -162,13 +156,11 @@ TEST(Environment, TorchrunNearTheLastPortStaysBelow65536) {
 }
 
 TEST(Environment, TorchrunOnOneHostStaysOffTheNetwork) {
-  for (const Variables& more :
-       {Variables{{"LOCAL_WORLD_SIZE", "8"}}, Variables{{"MASTER_ADDR", "127.0.0.1"}}}) {
+  for (const Variables& more : {Variables{{"LOCAL_WORLD_SIZE", "8"}}, Variables{{"MASTER_ADDR", "127.0.0.1"}}}) {
     const Place place = place_in(with(torch_set, more)).value();
     EXPECT_TRUE(place.one_host);
     EXPECT_THAT(place.store_host, StartsWith("@medley/"));
-    const Place restarted =
-        place_in(with(with(torch_set, more), {{"TORCHELASTIC_RESTART_COUNT", "1"}})).value();
+    const Place restarted = place_in(with(with(torch_set, more), {{"TORCHELASTIC_RESTART_COUNT", "1"}})).value();
     EXPECT_NE(restarted.store_host, place.store_host);
   }
 }
@@ -238,10 +230,8 @@ TEST(Environment, SlurmStepOnOneHostStaysOffTheNetwork) {
 }
 
 TEST(Environment, APlainSbatchScriptIsOneRank) {
-  EXPECT_FALSE(place_in({{"SLURM_PROCID", "0"},
-                         {"SLURM_NTASKS", "8"},
-                         {"SLURM_JOB_ID", "4711"},
-                         {"SLURM_NODELIST", "gpu[07-08]"}}));
+  EXPECT_FALSE(place_in(
+      {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "4711"}, {"SLURM_NODELIST", "gpu[07-08]"}}));
 }
 
 TEST(Environment, ASlurmStepWithoutItsNodesIsAnError) {

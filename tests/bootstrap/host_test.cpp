@@ -44,9 +44,7 @@ std::string identity_in_new_namespaces(int flags) {
   return identity;
 }
 
-TEST(HostIdentity, IsTheSameForAChild) {
-  EXPECT_EQ(identity_in_new_namespaces(0), host_identity());
-}
+TEST(HostIdentity, IsTheSameForAChild) { EXPECT_EQ(identity_in_new_namespaces(0), host_identity()); }
 
 class Namespaces : public testing::TestWithParam<int> {};
 
@@ -58,9 +56,7 @@ TEST_P(Namespaces, OtherNamespacesAreNoNeighbours) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Namespaces, testing::Values(CLONE_NEWNET, CLONE_NEWUSER, CLONE_NEWPID));
 
-TEST(HostName, IsNotEmpty) {
-  EXPECT_FALSE(host_name().empty());
-}
+TEST(HostName, IsNotEmpty) { EXPECT_FALSE(host_name().empty()); }
 
 class Cgroups : public testing::Test {
  protected:

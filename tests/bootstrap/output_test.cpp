@@ -33,8 +33,7 @@ std::string carried(const std::string& text, std::size_t piece) {
 TEST(LineCarrier, PrefixesEachLineHoweverItArrives) {
   for (std::size_t piece : {1, 2, 3, 7, 100}) {
     EXPECT_EQ(carried("one\n\ntwo\nthree", piece), "[3] one\n[3] \n[3] two\n[3] three\n") << piece;
-    EXPECT_EQ(carried("10%\r50%\r100%\r\ndone\r", piece), "[3] 10%\r[3] 50%\r[3] 100%\r\n[3] done\r")
-        << piece;
+    EXPECT_EQ(carried("10%\r50%\r100%\r\ndone\r", piece), "[3] 10%\r[3] 50%\r[3] 100%\r\n[3] done\r") << piece;
     EXPECT_EQ(carried("", piece), "");
   }
 }

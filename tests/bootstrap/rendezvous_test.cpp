@@ -8,15 +8,15 @@
 #include <medley/error.hpp>
 #include <thread>
 
-#include "bootstrap/store_server.hpp"
 #include "bootstrap/deadlines.hpp"
+#include "bootstrap/store_server.hpp"
 
 namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
-using test::in;
 using std::chrono::seconds;
+using test::in;
 using testing::HasSubstr;
 
 Place place_of(int rank, int size, const std::string& job) {
@@ -38,8 +38,7 @@ void as_ranks(int size, Body body) {
 TEST(Exchange, EveryRankGetsEveryonesString) {
   LocalStore store;
   as_ranks(5, [&](int rank) {
-    const auto all =
-        exchange(store, "a", rank, 5, std::string(static_cast<std::size_t>(rank), 'x'), in(seconds(60)));
+    const auto all = exchange(store, "a", rank, 5, std::string(static_cast<std::size_t>(rank), 'x'), in(seconds(60)));
     ASSERT_EQ(all.size(), 5u);
     for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(all[i], std::string(i, 'x'));
   });
@@ -95,8 +94,7 @@ TEST(ConnectStore, ContextsOneAfterTheOtherDoNotSeeEachOthersKeys) {
   as_ranks(3, [](int rank) {
     for (int context = 0; context < 5; ++context) {
       auto store = connect_store(place_of(rank, 3, "again"), in(seconds(60)));
-      const auto all =
-          exchange(*store, "x", rank, 3, fmt::format("{} of {}", rank, context), in(seconds(60)));
+      const auto all = exchange(*store, "x", rank, 3, fmt::format("{} of {}", rank, context), in(seconds(60)));
       for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(all[i], fmt::format("{} of {}", i, context));
     }
   });

@@ -15,8 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool admitted = data[0] & 1;
   if (admitted) {
     const auto server = *medley::wire::parse_greeting(session.greeting());
-    if (!session.receive(medley::wire::hello(token, server, medley::random_nonce(), 1, 2), requests, out))
-      std::abort();
+    if (!session.receive(medley::wire::hello(token, server, medley::random_nonce(), 1, 2), requests, out)) std::abort();
   }
   const std::size_t piece = 1 + data[1];
   std::string_view bytes(reinterpret_cast<const char*>(data) + 2, size - 2);

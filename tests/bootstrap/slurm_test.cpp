@@ -26,8 +26,8 @@ TEST(SlurmNodeList, SeveralGroupsAndSeveralBrackets) {
 }
 
 TEST(SlurmNodeList, MalformedListsAreRefused) {
-  for (const char* list : {"", "a,", "a[", "a[1", "a]1[", "a[]", "a[1-]", "a[-1]", "a[2-1]", "a[x]",
-                           "a[1-2-3]", "a[0-999999999]", "a[0-9999]b[0-9999]", "a[1]]"}) {
+  for (const char* list : {"", "a,", "a[", "a[1", "a]1[", "a[]", "a[1-]", "a[-1]", "a[2-1]", "a[x]", "a[1-2-3]",
+                           "a[0-999999999]", "a[0-9999]b[0-9999]", "a[1]]"}) {
     EXPECT_THROW(expand_node_list(list), Error) << list;
   }
 }

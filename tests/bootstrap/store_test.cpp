@@ -11,16 +11,16 @@
 #include <medley/error.hpp>
 #include <thread>
 
+#include "bootstrap/deadlines.hpp"
 #include "bootstrap/store_client.hpp"
 #include "bootstrap/store_server.hpp"
-#include "bootstrap/deadlines.hpp"
 
 namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
-using test::in;
 using std::chrono::seconds;
+using test::in;
 
 struct Setting {
   std::unique_ptr<StoreServer> server;
@@ -34,8 +34,7 @@ Setting served(const std::string& host) {
   Setting setting;
   setting.server = std::make_unique<StoreServer>(options);
   setting.store = std::make_shared<StoreClient>(
-      StoreAddress{
-          .host = host, .port = setting.server->port(), .ports = 1, .token = "token", .rank = 0, .size = 1},
+      StoreAddress{.host = host, .port = setting.server->port(), .ports = 1, .token = "token", .rank = 0, .size = 1},
       in(seconds(20)));
   return setting;
 }
@@ -57,8 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                          [] {
                            return Setting{nullptr, std::make_shared<LocalStore>()};
                          }},
-                    Kind{"ipv4", [] { return served("127.0.0.1"); }},
-                    Kind{"ipv6", [] { return served("::1"); }},
+                    Kind{"ipv4", [] { return served("127.0.0.1"); }}, Kind{"ipv6", [] { return served("::1"); }},
                     Kind{"abstract", [] { return served(fmt::format("@medley-test-{}", getpid())); }},
                     Kind{"prefixed",
                          [] {
@@ -79,9 +77,7 @@ TEST_P(AnyStore, GivesBackWhatWasSet) {
   EXPECT_EQ(store_.try_get(""), "the empty key");
 }
 
-TEST_P(AnyStore, TellsAbsentFromEmpty) {
-  EXPECT_EQ(store_.try_get("absent"), std::nullopt);
-}
+TEST_P(AnyStore, TellsAbsentFromEmpty) { EXPECT_EQ(store_.try_get("absent"), std::nullopt); }
 
 TEST_P(AnyStore, CarriesLargeValues) {
   std::string large((std::size_t{9} << 20) + 7, 'x');
@@ -217,8 +213,7 @@ TEST(StoreServer, TakesTheNextPortWhenOneIsTaken) {
   options.ports = 8;
   StoreServer second(options);
   EXPECT_GT(second.port(), first.port());
-  StoreAddress address{
-      .host = "127.0.0.1", .port = first.port(), .ports = 8, .token = "token", .rank = 1, .size = 2};
+  StoreAddress address{.host = "127.0.0.1", .port = first.port(), .ports = 8, .token = "token", .rank = 1, .size = 2};
   StoreClient client(address, in(seconds(20)));
   client.set("a", "b");
 }

@@ -19,8 +19,8 @@ namespace medley {
 namespace {
 
 using std::chrono::milliseconds;
-using test::in;
 using std::chrono::seconds;
+using test::in;
 
 Descriptor knock(std::uint16_t port) {
   Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -144,13 +144,9 @@ TEST(StrangeServers, ARankPassesByWhoCannotProveTheToken) {
   options.port = other_job.port();
   options.ports = 8;
   const StoreServer ours(options);
-  StoreClient client({.host = "127.0.0.1",
-                      .port = other_job.port(),
-                      .ports = 8,
-                      .token = "token of this job",
-                      .rank = 1,
-                      .size = 2},
-                     in(seconds(20)));
+  StoreClient client(
+      {.host = "127.0.0.1", .port = other_job.port(), .ports = 8, .token = "token of this job", .rank = 1, .size = 2},
+      in(seconds(20)));
   client.set("a", "b");
   EXPECT_EQ(client.try_get("a"), "b");
 }

@@ -72,8 +72,7 @@ TEST(Session, TellsAnotherSizeWithAProof) {
 }
 
 TEST(Session, TakesRequestsHoweverTheyAreCut) {
-  const std::string bytes = wire::request(wire::Verb::set, "key", "value") +
-                            wire::request(wire::Verb::get, "") +
+  const std::string bytes = wire::request(wire::Verb::set, "key", "value") + wire::request(wire::Verb::get, "") +
                             wire::request(wire::Verb::add, "n", wire::number(-3));
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
     Door door;

@@ -31,9 +31,7 @@ std::map<std::string, std::string> masks_of(std::vector<std::string> command,
   return masks;
 }
 
-int cores_in(const std::string& mask) {
-  return static_cast<int>(std::count(mask.begin(), mask.end(), '1'));
-}
+int cores_in(const std::string& mask) { return static_cast<int>(std::count(mask.begin(), mask.end(), '1')); }
 
 class Bound : public testing::Test {
  protected:
@@ -105,16 +103,14 @@ class BoundByMpirun : public Bound, public testing::WithParamInterface<const cha
   std::map<std::string, std::string> environment_ = {{"MEDLEY_MPIRUN", GetParam()}};
 };
 
-INSTANTIATE_TEST_SUITE_P(Flavours, BoundByMpirun,
-                         testing::Values("/usr/bin/mpirun.openmpi", "/usr/bin/mpirun.mpich"),
+INSTANTIATE_TEST_SUITE_P(Flavours, BoundByMpirun, testing::Values("/usr/bin/mpirun.openmpi", "/usr/bin/mpirun.mpich"),
                          [](const auto& name) { return std::string(name.param).substr(16); });
 
 TEST_P(BoundByMpirun, ToACoreEachAndNotWithBindNone) {
   const auto bound = masks_of(run(2, {"--backends", "mpi", "--", MEDLEY_MASKS, "shm"}), environment_);
   EXPECT_NE(bound.at("[0] main"), bound.at("[1] main"));
   EXPECT_EQ(bound.at("[0] medley-control"), core_mask());
-  const auto free =
-      masks_of(run(2, {"--backends", "mpi", "--bind", "none", "--", MEDLEY_MASKS, "shm"}), environment_);
+  const auto free = masks_of(run(2, {"--backends", "mpi", "--bind", "none", "--", MEDLEY_MASKS, "shm"}), environment_);
   EXPECT_EQ(free.at("[0] main"), free.at("[1] main"));
 }
 

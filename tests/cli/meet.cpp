@@ -9,8 +9,7 @@ int main() {
     const auto place = medley::find_place(medley::process_environment()).value_or(medley::Place{});
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     auto store = medley::connect_store(place, deadline);
-    const auto all =
-        medley::exchange(*store, "meet", place.rank, place.size, std::to_string(place.rank), deadline);
+    const auto all = medley::exchange(*store, "meet", place.rank, place.size, std::to_string(place.rank), deadline);
     std::string line = "rank " + std::to_string(place.rank) + " of " + std::to_string(place.size) + " met";
     for (const auto& other : all) line += " " + other;
     std::puts(line.c_str());

@@ -1,4 +1,5 @@
-// A program under test: starts it, sends it signals, and reads its output line by line. Used by tests that run the command.
+// A program under test: starts it, sends it signals, and reads its output line by line. Used by tests that run the
+// command.
 #pragma once
 
 #include <fcntl.h>

@@ -20,9 +20,7 @@ std::vector<std::string> run(std::vector<std::string> options, const std::string
 }
 
 // "[1] pid 4711" gives 4711.
-pid_t pid_in(const std::string& line) {
-  return static_cast<pid_t>(std::stol(line.substr(line.rfind(' '))));
-}
+pid_t pid_in(const std::string& line) { return static_cast<pid_t>(std::stol(line.substr(line.rfind(' ')))); }
 
 TEST(RunFailure, TheFirstFailingRanksStatusIsTheJobs) {
   Process job(run({"-n", "3", "--grace", "0"}, "[ $MEDLEY_RANK = 1 ] && exit 7; sleep 600"));
@@ -41,8 +39,8 @@ TEST(RunFailure, ASignalIsReportedByName) {
 
 TEST(RunFailure, InTheGraceOthersRaiseTheirOwnErrors) {
   // The grace period is longer than the test may take: the launcher kills no rank.
-  Process job(run({"-n", "2", "--grace", "600"},
-                  "if [ $MEDLEY_RANK = 1 ]; then exit 3; fi; echo 'I lost rank 1'; exit 4"));
+  Process job(
+      run({"-n", "2", "--grace", "600"}, "if [ $MEDLEY_RANK = 1 ]; then exit 3; fi; echo 'I lost rank 1'; exit 4"));
   job.finish();
   EXPECT_EQ(job.out, "[0] I lost rank 1\n");
   EXPECT_THAT(job.err, HasSubstr("rank 0 exited with status 4"));
@@ -79,8 +77,7 @@ TEST(RunFailure, AStoppedRankIsEndedToo) {
 }
 
 TEST(RunFailure, KeepGoingLetsTheOthersFinish) {
-  Process job(
-      run({"-n", "3", "--keep-going", "--grace", "0"}, "[ $MEDLEY_RANK = 1 ] && exit 7; echo finished"));
+  Process job(run({"-n", "3", "--keep-going", "--grace", "0"}, "[ $MEDLEY_RANK = 1 ] && exit 7; echo finished"));
   job.finish();
   EXPECT_EQ(job.status, 7);
   EXPECT_THAT(job.out, HasSubstr("[0] finished\n"));
@@ -101,8 +98,7 @@ TEST(RunSignals, ForwardedToEveryRank) {
 }
 
 TEST(RunSignals, UserSignalsReachTheRanksAndEndNothing) {
-  Process job(
-      run({"-n", "1"}, "trap 'echo checkpoint' USR1; echo ready; while :; do sleep 600 & wait $!; done"));
+  Process job(run({"-n", "1"}, "trap 'echo checkpoint' USR1; echo ready; while :; do sleep 600 & wait $!; done"));
   EXPECT_EQ(job.line(), "[0] ready");
   job.signal(SIGUSR1);
   EXPECT_EQ(job.line(), "[0] checkpoint");
@@ -112,8 +108,7 @@ TEST(RunSignals, UserSignalsReachTheRanksAndEndNothing) {
 }
 
 TEST(RunSignals, TheSecondOneKills) {
-  Process job(
-      run({"-n", "2"}, "trap 'echo stubborn' INT; echo ready; while :; do sleep 600 & wait $!; done"));
+  Process job(run({"-n", "2"}, "trap 'echo stubborn' INT; echo ready; while :; do sleep 600 & wait $!; done"));
   EXPECT_THAT(job.line(), HasSubstr("ready"));
   EXPECT_THAT(job.line(), HasSubstr("ready"));
   job.signal(SIGINT);
@@ -125,8 +120,7 @@ TEST(RunSignals, TheSecondOneKills) {
 }
 
 TEST(RunSignals, StoppingAndContinuingReachTheRanks) {
-  Process job(run({"-n", "1"},
-                  "trap 'echo went on; exit 0' CONT; echo ready; while :; do sleep 600 & wait $!; done"));
+  Process job(run({"-n", "1"}, "trap 'echo went on; exit 0' CONT; echo ready; while :; do sleep 600 & wait $!; done"));
   EXPECT_EQ(job.line(), "[0] ready");
   job.signal(SIGTSTP);
   int status = 0;

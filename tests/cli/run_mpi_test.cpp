@@ -62,8 +62,7 @@ TEST_P(Mpirun, OneRanksFailureEndsTheOthersAfterTheGrace) {
 
 TEST_P(Mpirun, OthersOutliveAKilledRankDuringTheGrace) {
   Process job(run({"-n", "2", "--backends", "mpi", "--keep-going"},
-                  {"sh", "-c",
-                   "[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && kill -KILL $$; sleep 1; echo survived"}),
+                  {"sh", "-c", "[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && kill -KILL $$; sleep 1; echo survived"}),
               environment_);
   job.finish();
   EXPECT_EQ(job.status, 128 + SIGKILL) << job.err;
@@ -71,8 +70,7 @@ TEST_P(Mpirun, OthersOutliveAKilledRankDuringTheGrace) {
 }
 
 TEST_P(Mpirun, KillingTheLauncherLeavesNobody) {
-  Process job(run({"-n", "2", "--backends", "mpi"}, {"sh", "-c", "sleep 600 & echo pid $!; wait"}),
-              environment_);
+  Process job(run({"-n", "2", "--backends", "mpi"}, {"sh", "-c", "sleep 600 & echo pid $!; wait"}), environment_);
   std::vector<Watch> watches;
   for (int i = 0; i < 2; ++i) {
     const std::string line = job.line();
@@ -85,14 +83,18 @@ TEST_P(Mpirun, KillingTheLauncherLeavesNobody) {
 
 // Open MPI's mpirun complains about a missing pipe and then waits for ever.
 TEST_P(Mpirun, TooFewDescriptorsAreAnErrorWithTheLineThatHelps) {
-  Process job({"/bin/sh", "-c", "ulimit -n 32; exec \"$0\" run -n 2 --backends mpi -- true", MEDLEY_COMMAND}, environment_);
+  Process job({"/bin/sh", "-c", "ulimit -n 32; exec \"$0\" run -n 2 --backends mpi -- true", MEDLEY_COMMAND},
+              environment_);
   job.finish();
   EXPECT_EQ(job.status, 2);
-  EXPECT_THAT(job.err, HasSubstr("the limit of open files is 32, and mpirun needs 50 for 2 ranks; raise it: ulimit -n 1024"));
+  EXPECT_THAT(job.err,
+              HasSubstr("the limit of open files is 32, and mpirun needs 50 for 2 ranks; raise it: ulimit -n 1024"));
 }
 
 TEST_P(Mpirun, ASoftLimitOfDescriptorsIsRaised) {
-  Process job({"/bin/sh", "-c", "ulimit -S -n 32; exec \"$0\" run -n 2 --backends mpi -- \"$1\"", MEDLEY_COMMAND, MEDLEY_MEET}, environment_);
+  Process job(
+      {"/bin/sh", "-c", "ulimit -S -n 32; exec \"$0\" run -n 2 --backends mpi -- \"$1\"", MEDLEY_COMMAND, MEDLEY_MEET},
+      environment_);
   job.finish();
   EXPECT_EQ(job.status, 0) << job.err;
   EXPECT_THAT(job.out, HasSubstr("rank 1 of 2 met 0 1"));
@@ -102,7 +104,8 @@ TEST(AnMpirunThatStartsNobody, IsEndedByASecondSignalEvenIfItIgnoresTheFirst) {
   const std::string script = testing::TempDir() + "/stuck-mpirun-" + std::to_string(getpid());
   {
     std::ofstream text(script);
-    text << "#!/bin/sh\n[ \"$1\" = --version ] && exit\ntrap '' TERM\necho up >&2\nwhile :; do sleep 600 & wait; done\n";
+    text
+        << "#!/bin/sh\n[ \"$1\" = --version ] && exit\ntrap '' TERM\necho up >&2\nwhile :; do sleep 600 & wait; done\n";
   }
   chmod(script.c_str(), 0700);
   Process job({MEDLEY_COMMAND, "run", "-n", "2", "--backends", "mpi", "--", "true"}, {{"MEDLEY_MPIRUN", script}});

@@ -27,9 +27,8 @@ std::multiset<std::string> lines(const std::string& text) {
 }
 
 TEST(Run, TellsEachRankItsPlaceAndPrefixesItsLines) {
-  Process job(
-      run({"-n", "3", "--backends", "shm", "--", "sh", "-c",
-           "echo $MEDLEY_RANK/$MEDLEY_WORLD_SIZE $MEDLEY_LOCAL_RANK $MEDLEY_BACKENDS; echo oops >&2"}));
+  Process job(run({"-n", "3", "--backends", "shm", "--", "sh", "-c",
+                   "echo $MEDLEY_RANK/$MEDLEY_WORLD_SIZE $MEDLEY_LOCAL_RANK $MEDLEY_BACKENDS; echo oops >&2"}));
   job.finish();
   EXPECT_EQ(job.status, 0);
   EXPECT_EQ(lines(job.out), lines("[0] 0/3 0 shm\n[1] 1/3 1 shm\n[2] 2/3 2 shm\n"));
@@ -75,9 +74,8 @@ TEST(Run, WithoutPrefixOutputComesAsItIs) {
 }
 
 TEST(Run, LongLinesOfSeveralRanksStayWhole) {
-  Process job(
-      run({"-n", "4", "--", "sh", "-c",
-           "for i in 1 2 3 4 5 6 7 8; do head -c 300000 /dev/zero | tr '\\0' $MEDLEY_RANK; echo; done"}));
+  Process job(run({"-n", "4", "--", "sh", "-c",
+                   "for i in 1 2 3 4 5 6 7 8; do head -c 300000 /dev/zero | tr '\\0' $MEDLEY_RANK; echo; done"}));
   job.finish();
   EXPECT_EQ(job.status, 0);
   const auto all = lines(job.out);

@@ -1,4 +1,5 @@
-// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value, and leaves the comm usable.
+// Wrong arguments: each is refused before anything is sent, with a sentence that names op, comm and value, and leaves
+// the comm usable.
 #include <array>
 #include <limits>
 
@@ -30,9 +31,7 @@ TEST(BadInput, ranks_outside_the_comm) {
     expect_refused({"recv on comm world", "source 5"}, [&] { world.recv(x, 5); });
     expect_refused({"recv on comm world", "source -2"}, [&] { world.recv(x, -2); });
     expect_refused({"recv on comm world", "source 9"}, [&] { world.sendrecv(x, 1, y, 9); });
-    expect_refused({"send on comm world", "destination 7"}, [&] {
-      world.batch({incoming(x, 0), outgoing(y, 7)});
-    });
+    expect_refused({"send on comm world", "destination 7"}, [&] { world.batch({incoming(x, 0), outgoing(y, 7)}); });
     expect_refused({"broadcast on comm world", "root 2"}, [&] { world.broadcast(x, 2); });
     expect_refused({"reduce on comm world", "root -1"}, [&] { world.reduce(x, sum, -1); });
     expect_refused({"gather on comm world", "root 3"}, [&] { world.gather(x, y, 3); });
@@ -47,8 +46,7 @@ TEST(BadInput, counts_and_pointers) {
     std::vector<float> x(4), y(8);
     const Buffer negative(x.data(), -3, DType::f32), null(nullptr, 4, DType::f32);
     const Buffer impossible(x.data(), std::numeric_limits<std::int64_t>::max() / 8, DType::f32);
-    expect_refused({"all_reduce on comm world", "negative count, -3"},
-                   [&] { world.all_reduce(negative, sum); });
+    expect_refused({"all_reduce on comm world", "negative count, -3"}, [&] { world.all_reduce(negative, sum); });
     expect_refused({"send on comm world", "negative count, -3"}, [&] { world.send(negative, 1); });
     expect_refused({"recv on comm world", "negative count, -3"}, [&] { world.recv(negative, 1); });
     expect_refused({"broadcast on comm world", "null", "4 elements"}, [&] { world.broadcast(null, 0); });
@@ -56,14 +54,12 @@ TEST(BadInput, counts_and_pointers) {
     expect_refused({"all_gather on comm world", "output", "null"},
                    [&] { world.all_gather(ConstBuffer(x.data(), 2, DType::f32), null); });
     expect_refused({"all_gather on comm world", "impossible"}, [&] { world.all_gather(impossible, y); });
-    expect_refused({"all_gather on comm world", "output", "4 elements", "needs 8"},
-                   [&] { world.all_gather(x, x); });
+    expect_refused({"all_gather on comm world", "output", "4 elements", "needs 8"}, [&] { world.all_gather(x, x); });
     expect_refused({"reduce_scatter on comm world", "input", "8 elements", "needs 16"},
                    [&] { world.reduce_scatter(y, y, sum); });
     expect_refused({"all_reduce on comm world", "output", "8 elements", "needs 4"},
                    [&] { world.all_reduce(x, y, sum); });
-    expect_refused({"all_to_all on comm world", "output", "8 elements", "needs 4"},
-                   [&] { world.all_to_all(x, y); });
+    expect_refused({"all_to_all on comm world", "output", "8 elements", "needs 4"}, [&] { world.all_to_all(x, y); });
     std::vector<float> odd(3), into(3);
     expect_refused({"all_to_all on comm world", "3 elements", "2 ranks", "all_to_allv"},
                    [&] { world.all_to_all(odd, into); });
@@ -72,8 +68,7 @@ TEST(BadInput, counts_and_pointers) {
                      [&] { world.gather(x, Buffer(y.data(), 5, DType::f32), 0); });
       expect_refused({"scatter on comm world", "input", "8 elements", "needs 16"},
                      [&] { world.scatter(y, Buffer(y.data(), 8, DType::f32), 0); });
-      expect_refused({"reduce on comm world", "output", "8 elements", "needs 4"},
-                     [&] { world.reduce(x, y, sum, 0); });
+      expect_refused({"reduce on comm world", "output", "8 elements", "needs 4"}, [&] { world.reduce(x, y, sum, 0); });
     }
   });
 }
@@ -88,8 +83,7 @@ TEST(BadInput, types_reductions_tags_and_memory) {
                    [&] { world.send(ConstBuffer(x.data(), 4, nothing), 1); });
     expect_refused({"all_reduce on comm world", "unknown reduction 8"},
                    [&] { world.all_reduce(x, static_cast<ReduceOp>(8)); });
-    expect_refused({"all_reduce on comm world", "input is f32", "output is i32"},
-                   [&] { world.all_reduce(x, i, sum); });
+    expect_refused({"all_reduce on comm world", "input is f32", "output is i32"}, [&] { world.all_reduce(x, i, sum); });
     expect_refused({"all_to_all on comm world", "host", "cuda"},
                    [&] { world.all_to_all(x, Buffer(y.data(), 4, DType::f32, Memory::cuda)); });
     expect_refused({"send on comm world", "tag -4"}, [&] { world.send(x, 1, {.tag = -4}); });
@@ -104,8 +98,7 @@ TEST(BadInput, types_reductions_tags_and_memory) {
         const std::string what(name(reduce)), type(name(dtype));
         expect_refused({"all_reduce on comm world", what, type}, [&] { world.all_reduce(in, reduce); });
         expect_refused({"reduce on comm world", what, type}, [&] { world.reduce(in, reduce, 0); });
-        expect_refused({"reduce_scatter on comm world", what, type},
-                       [&] { world.reduce_scatter(in, out, reduce); });
+        expect_refused({"reduce_scatter on comm world", what, type}, [&] { world.reduce_scatter(in, out, reduce); });
         expect_refused({"reduce_scatterv on comm world", what, type},
                        [&] { world.reduce_scatterv(in, {counts}, out, reduce); });
       }
@@ -120,27 +113,21 @@ TEST(BadInput, types_reductions_tags_and_memory) {
 TEST(BadInput, input_and_output_that_overlap) {
   on_two_ranks([](Comm& world) {
     std::vector<float> x(64);
-    const auto at = [&](std::int64_t begin, std::int64_t count) {
-      return Buffer(x.data() + begin, count, DType::f32);
-    };
+    const auto at = [&](std::int64_t begin, std::int64_t count) { return Buffer(x.data() + begin, count, DType::f32); };
     const std::int64_t counts[] = {4, 4};
     const int me = world.rank();
     const std::string overlap = "overlap";
     expect_refused({"all_reduce on comm world", overlap}, [&] { world.all_reduce(at(0, 8), at(4, 8), sum); });
     expect_refused({"reduce on comm world", overlap}, [&] { world.reduce(at(4, 8), at(0, 8), sum, me); });
     expect_refused({"all_to_all on comm world", overlap}, [&] { world.all_to_all(at(0, 8), at(2, 8)); });
-    expect_refused({"all_gather on comm world", overlap},
-                   [&] { world.all_gather(at(4 * (1 - me), 4), at(0, 8)); });
+    expect_refused({"all_gather on comm world", overlap}, [&] { world.all_gather(at(4 * (1 - me), 4), at(0, 8)); });
     expect_refused({"reduce_scatter on comm world", overlap},
                    [&] { world.reduce_scatter(at(0, 8), at(4 * (1 - me), 4), sum); });
     expect_refused({"gather on comm world", overlap}, [&] { world.gather(at(1, 4), at(0, 8), me); });
     expect_refused({"scatter on comm world", overlap}, [&] { world.scatter(at(0, 8), at(7, 4), me); });
-    expect_refused({"gatherv on comm world", overlap},
-                   [&] { world.gatherv(at(2, 4), at(0, 8), {counts}, me); });
-    expect_refused({"scatterv on comm world", overlap},
-                   [&] { world.scatterv(at(0, 8), {counts}, at(2, 4), me); });
-    expect_refused({"all_gatherv on comm world", overlap},
-                   [&] { world.all_gatherv(at(2, 4), at(0, 8), {counts}); });
+    expect_refused({"gatherv on comm world", overlap}, [&] { world.gatherv(at(2, 4), at(0, 8), {counts}, me); });
+    expect_refused({"scatterv on comm world", overlap}, [&] { world.scatterv(at(0, 8), {counts}, at(2, 4), me); });
+    expect_refused({"all_gatherv on comm world", overlap}, [&] { world.all_gatherv(at(2, 4), at(0, 8), {counts}); });
     expect_refused({"reduce_scatterv on comm world", overlap},
                    [&] { world.reduce_scatterv(at(0, 8), {counts}, at(2, 4), sum); });
     expect_refused({"all_to_allv on comm world", overlap},
@@ -153,11 +140,9 @@ TEST(BadInput, lists_of_parts) {
     std::vector<float> in(4), out(8), whole(8);
     const std::int64_t good[] = {4, 4}, three[] = {4, 4, 4}, negative[] = {4, -1}, too_long[] = {4, 5},
                        other[] = {2, 2};
-    const std::int64_t outside[] = {0, 5}, before[] = {-1, 4}, one[] = {0}, same[] = {0, 0},
-                       far[] = {0, INT64_MAX - 1};
+    const std::int64_t outside[] = {0, 5}, before[] = {-1, 4}, one[] = {0}, same[] = {0, 0}, far[] = {0, INT64_MAX - 1};
     const std::int64_t huge[] = {4, INT64_MAX};
-    expect_refused({"all_gatherv on comm world", "3 counts", "2 ranks"},
-                   [&] { world.all_gatherv(in, out, {three}); });
+    expect_refused({"all_gatherv on comm world", "3 counts", "2 ranks"}, [&] { world.all_gatherv(in, out, {three}); });
     expect_refused({"all_gatherv on comm world", "1 offsets", "2 ranks"}, [&] {
       world.all_gatherv(in, out, {good, one});
     });
@@ -168,14 +153,9 @@ TEST(BadInput, lists_of_parts) {
     expect_refused({"all_gatherv on comm world", "rank 1", "5 to 9", "of 8"}, [&] {
       world.all_gatherv(in, out, {good, outside});
     });
-    expect_refused({"all_gatherv on comm world", "rank 0", "-1"}, [&] {
-      world.all_gatherv(in, out, {good, before});
-    });
-    expect_refused({"all_gatherv on comm world", "rank 1", "of 8"}, [&] {
-      world.all_gatherv(in, out, {good, far});
-    });
-    expect_refused({"all_gatherv on comm world", "rank 1", "of 8"},
-                   [&] { world.all_gatherv(in, out, {huge}); });
+    expect_refused({"all_gatherv on comm world", "rank 0", "-1"}, [&] { world.all_gatherv(in, out, {good, before}); });
+    expect_refused({"all_gatherv on comm world", "rank 1", "of 8"}, [&] { world.all_gatherv(in, out, {good, far}); });
+    expect_refused({"all_gatherv on comm world", "rank 1", "of 8"}, [&] { world.all_gatherv(in, out, {huge}); });
     expect_refused({"all_gatherv on comm world", "ranks 0 and 1", "overlap"}, [&] {
       world.all_gatherv(in, out, {good, same});
     });
@@ -188,19 +168,15 @@ TEST(BadInput, lists_of_parts) {
                    [&] { world.reduce_scatterv(whole, {other}, in, sum); });
     expect_refused({"all_to_allv on comm world", "2 elements", "needs 4"},
                    [&] { world.all_to_allv(whole, {good}, out, {other}); });
-    expect_refused({"gatherv on comm world", "3 counts"},
-                   [&] { world.gatherv(in, out, {three}, world.rank()); });
-    expect_refused({"scatterv on comm world", "3 counts"},
-                   [&] { world.scatterv(whole, {three}, in, world.rank()); });
+    expect_refused({"gatherv on comm world", "3 counts"}, [&] { world.gatherv(in, out, {three}, world.rank()); });
+    expect_refused({"scatterv on comm world", "3 counts"}, [&] { world.scatterv(whole, {three}, in, world.rank()); });
   });
 }
 
 TEST(BadInput, subsets) {
   on_two_ranks([](Comm& world) {
     expect_refused({"subset of comm world", "rank 1 is listed twice"}, [&] { world.subset({0, 1, 1}); });
-    expect_refused({"subset of comm world", "2 is not one of its ranks 0 to 1"}, [&] {
-      world.subset({0, 2});
-    });
+    expect_refused({"subset of comm world", "2 is not one of its ranks 0 to 1"}, [&] { world.subset({0, 2}); });
     expect_refused({"subset of comm world", "-1 is not"}, [&] { world.subset({-1}); });
     expect_refused({"subset of comm world", "no ranks"}, [&] { world.subset({}); });
   });

@@ -1,5 +1,5 @@
-// Comms with messages of exact size: sizes decide routes, messages of a pair and tag keep their order over several lanes, and a
-// receive of another size than its message is an error on both ends that names both sizes.
+// Comms with messages of exact size: sizes decide routes, messages of a pair and tag keep their order over several
+// lanes, and a receive of another size than its message is an error on both ends that names both sizes.
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr const char* by_size = "p2p:0-100=shm;p2p=plain";   // the largest small message has 100 bytes
+constexpr const char* by_size = "p2p:0-100=shm;p2p=plain";  // the largest small message has 100 bytes
 
 void run_on_two(int size, const Body& body) {
   run_threads(size, body, [](ContextOptions& options) {
@@ -50,15 +50,15 @@ TEST(Exact, messages_of_one_tag_keep_their_order_over_two_lanes) {
 }
 
 /// What each rank's error says after rank 0 and rank 1 called these.
-void expect_sizes_named(const char* rules, const std::function<void(Comm&)>& sender, const std::function<void(Comm&)>& receiver,
-                        std::initializer_list<std::string> fragments) {
+void expect_sizes_named(const char* rules, const std::function<void(Comm&)>& sender,
+                        const std::function<void(Comm&)>& receiver, std::initializer_list<std::string> fragments) {
   std::vector<std::optional<Error>> errors(3);
   run_on_two(3, [&](Context& context) {
     Comm comm = context.world().dup({.rules = rules, .exact = true});
     try {
       if (comm.rank() == 0) sender(comm);
       if (comm.rank() == 1) receiver(comm);
-      for (;;) comm.barrier();   // until the error arrives; the deadline ends it otherwise
+      for (;;) comm.barrier();  // until the error arrives; the deadline ends it otherwise
     } catch (const Error& error) {
       errors[static_cast<std::size_t>(comm.rank())] = error;
     }
@@ -83,8 +83,10 @@ void receive_bytes(Comm& comm) {
 
 TEST(Exact, a_shorter_message_on_the_same_lane_is_an_error_on_all_ranks) {
   for (const char* rules : {"p2p=shm", "p2p=plain"}) {
-    expect_sizes_named(rules, send_bytes<40>, receive_bytes<48>, {"rank 0 sent 40 bytes with tag 5", "rank 1 posted a receive of 48 bytes"});
-    expect_sizes_named(rules, send_bytes<40'000>, receive_bytes<48'000>, {"rank 0 sent 40000 bytes", "rank 1 posted a receive of 48000 bytes"});
+    expect_sizes_named(rules, send_bytes<40>, receive_bytes<48>,
+                       {"rank 0 sent 40 bytes with tag 5", "rank 1 posted a receive of 48 bytes"});
+    expect_sizes_named(rules, send_bytes<40'000>, receive_bytes<48'000>,
+                       {"rank 0 sent 40000 bytes", "rank 1 posted a receive of 48000 bytes"});
   }
 }
 
@@ -96,9 +98,11 @@ TEST(Exact, a_longer_message_on_the_same_lane_is_an_error_on_all_ranks) {
 }
 
 TEST(Exact, sizes_that_lead_to_different_lanes_are_an_error_on_all_ranks) {
-  expect_sizes_named(by_size, send_bytes<40>, receive_bytes<48'000>, {"message #1 from rank 0 to rank 1 with tag 5",
-                                                                     "rank 0 sent 40 bytes but rank 1 posted a receive of 48000 bytes"});
-  expect_sizes_named(by_size, send_bytes<48'000>, receive_bytes<40>, {"rank 0 sent 48000 bytes but rank 1 posted a receive of 40 bytes"});
+  expect_sizes_named(by_size, send_bytes<40>, receive_bytes<48'000>,
+                     {"message #1 from rank 0 to rank 1 with tag 5",
+                      "rank 0 sent 40 bytes but rank 1 posted a receive of 48000 bytes"});
+  expect_sizes_named(by_size, send_bytes<48'000>, receive_bytes<40>,
+                     {"rank 0 sent 48000 bytes but rank 1 posted a receive of 40 bytes"});
 }
 
 TEST(Exact, two_messages_received_in_the_other_order_are_an_error_although_each_lane_matches) {
@@ -113,23 +117,24 @@ TEST(Exact, two_messages_received_in_the_other_order_are_an_error_although_each_
         std::vector<std::uint8_t> first(64), second(8'000), third(8);
         Work works[] = {comm.recv(first, 0, {.async = true, .tag = 5}), comm.recv(second, 0, {.async = true, .tag = 5}),
                         comm.recv(third, 0, {.async = true, .tag = 5})};
-        for (Work& work : works) work.wait();   // each lane has a message of the size
+        for (Work& work : works) work.wait();  // each lane has a message of the size
       },
       {"message #2 from rank 0 to rank 1 with tag 5", "rank 0 sent 8 bytes but rank 1 posted a receive of 8000 bytes"});
 }
 
 TEST(Exact, a_backend_that_one_end_names_is_an_error_that_says_so) {
-  expect_sizes_named(by_size,
-                     [](Comm& comm) {
-                       comm.send(pattern(1, 40), 1, {.backend = "shm", .tag = 5});   // not numbered, but the receive is
-                       comm.send(pattern(2, 50), 1, {.tag = 5});
-                     },
-                     [](Comm& comm) {
-                       std::vector<std::uint8_t> first(40), second(50);
-                       comm.recv(first, 0, {.tag = 5});
-                       comm.recv(second, 0, {.tag = 5});
-                     },
-                     {"message #1 from rank 0 to rank 1 with tag 5", "name it on both"});
+  expect_sizes_named(
+      by_size,
+      [](Comm& comm) {
+        comm.send(pattern(1, 40), 1, {.backend = "shm", .tag = 5});  // not numbered, but the receive is
+        comm.send(pattern(2, 50), 1, {.tag = 5});
+      },
+      [](Comm& comm) {
+        std::vector<std::uint8_t> first(40), second(50);
+        comm.recv(first, 0, {.tag = 5});
+        comm.recv(second, 0, {.tag = 5});
+      },
+      {"message #1 from rank 0 to rank 1 with tag 5", "name it on both"});
 }
 
 TEST(Exact, a_deadline_that_passes_before_the_next_comparison_names_both_sizes) {
@@ -188,19 +193,22 @@ TEST(Exact, ranks_that_declare_different_things_are_told_so) {
 }
 
 TEST(Exact, exactness_passes_from_the_world_to_its_comms) {
-  run_threads(2, [](Context& context) {
-    Comm part = context.world().dup();
-    std::vector<int> value(static_cast<std::size_t>(1 + part.rank()));
-    expect_error(ErrorKind::mismatch, {"rank 0 sent 4 bytes"}, [&] {
-      if (part.rank() == 0) part.send(value, 1);
-      if (part.rank() == 1) part.recv(value, 0);
-      for (;;) part.barrier();
-    });
-    Comm loose = context.world().dup({.exact = false});
-    if (part.rank() == 0) loose.send(value, 1);
-    if (part.rank() == 1) loose.recv(value, 0);
-    context.world().barrier();
-  }, [](ContextOptions& options) { options.exact = true; });
+  run_threads(
+      2,
+      [](Context& context) {
+        Comm part = context.world().dup();
+        std::vector<int> value(static_cast<std::size_t>(1 + part.rank()));
+        expect_error(ErrorKind::mismatch, {"rank 0 sent 4 bytes"}, [&] {
+          if (part.rank() == 0) part.send(value, 1);
+          if (part.rank() == 1) part.recv(value, 0);
+          for (;;) part.barrier();
+        });
+        Comm loose = context.world().dup({.exact = false});
+        if (part.rank() == 0) loose.send(value, 1);
+        if (part.rank() == 1) loose.recv(value, 0);
+        context.world().barrier();
+      },
+      [](ContextOptions& options) { options.exact = true; });
 }
 
 TEST(Exact, rules_by_size_need_exact_sizes) {

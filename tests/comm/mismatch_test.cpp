@@ -1,5 +1,5 @@
-// Ranks that call different operations: an error of kind mismatch on the ranks that can detect it, an error on all, and never wrong
-// data accepted as right.
+// Ranks that call different operations: an error of kind mismatch on the ranks that can detect it, an error on all, and
+// never wrong data accepted as right.
 #include <optional>
 
 #include "comm/refusal.hpp"
@@ -64,10 +64,10 @@ void expect_mismatch(int size, bool symmetric, std::initializer_list<std::string
 }
 
 TEST(Mismatch, counts_of_an_all_reduce) {
-  // In the flag's line, staged, read directly, and across those; sizes 8192 apart agree in the bits that a flag carries.
+  // In the flag's line, staged, read directly, and across those; sizes 8192 apart agree in the bits that a flag
+  // carries.
   const std::pair<std::int64_t, std::int64_t> counts[] = {
-      {1, 2},       {1, 0},           {500, 501},       {1, 8193},
-      {3, 100'003}, {900, 1'000'000}, {50'000, 58'192}, {300'000, 300'001}};
+      {1, 2}, {1, 0}, {500, 501}, {1, 8193}, {3, 100'003}, {900, 1'000'000}, {50'000, 58'192}, {300'000, 300'001}};
   for (const auto& [first, other] : counts) {
     expect_mismatch(3, true, {"all_reduce", "count"}, [&, a = first, b = other](Comm& comm) {
       std::vector<float> values(static_cast<std::size_t>(comm.rank() == 1 ? b : a));
@@ -148,10 +148,8 @@ TEST(Mismatch, counts_of_v_forms) {
   for (std::int64_t count : {2, 3'000, 100'000}) {
     expect_mismatch(2, true, {"all_to_allv", "bytes"}, [&](Comm& comm) {
       // Each expects one element more than the other sends.
-      const std::int64_t me = comm.rank(), gives[] = {count, count},
-                         takes[] = {count + (me == 1), count + (me == 0)};
-      std::vector<float> in(static_cast<std::size_t>(2 * count)),
-          out(static_cast<std::size_t>(2 * count + 1));
+      const std::int64_t me = comm.rank(), gives[] = {count, count}, takes[] = {count + (me == 1), count + (me == 0)};
+      std::vector<float> in(static_cast<std::size_t>(2 * count)), out(static_cast<std::size_t>(2 * count + 1));
       comm.all_to_allv(in, {gives}, out, {takes});
     });
     expect_mismatch(2, false, {"gatherv", "bytes"}, [&](Comm& comm) {

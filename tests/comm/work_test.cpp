@@ -22,29 +22,32 @@ TEST(Work, CallsBackOnceWhenComplete) {
     Work work = world.all_reduce(values, sum, {.async = true});
     work.on_complete([&] { ++calls; });
     work.wait();
-    while (calls == 0) std::this_thread::yield();   // another thread of the context may run the callback
-    work.on_complete([&] { ++calls; });             // complete already: called at once
+    while (calls == 0) std::this_thread::yield();  // another thread of the context may run the callback
+    work.on_complete([&] { ++calls; });            // complete already: called at once
     EXPECT_EQ(calls, 2);
     world.barrier();
   });
 }
 
 TEST(Work, ACallbackMayIssueTheNextOperation) {
-  test::run_threads(2, [](Context& context) {
-    Comm world = context.world();
-    std::vector<std::int32_t> first(4, 1), second(4, 2);
-    std::atomic<bool> done{false};
-    Work work = world.all_reduce(first, sum, {.async = true});
-    work.on_complete([&] {
-      Work next = world.all_reduce(second, sum, {.async = true});
-      next.on_complete([&] { done = true; });
-    });
-    work.wait();
-    while (!done) static_cast<void>(work.test()), std::this_thread::yield();
-    EXPECT_EQ(first[0], 2);
-    EXPECT_EQ(second[0], 4);
-    world.barrier();
-  }, [](ContextOptions& options) { options.progress_thread = UseThread::always; });
+  test::run_threads(
+      2,
+      [](Context& context) {
+        Comm world = context.world();
+        std::vector<std::int32_t> first(4, 1), second(4, 2);
+        std::atomic<bool> done{false};
+        Work work = world.all_reduce(first, sum, {.async = true});
+        work.on_complete([&] {
+          Work next = world.all_reduce(second, sum, {.async = true});
+          next.on_complete([&] { done = true; });
+        });
+        work.wait();
+        while (!done) static_cast<void>(work.test()), std::this_thread::yield();
+        EXPECT_EQ(first[0], 2);
+        EXPECT_EQ(second[0], 4);
+        world.barrier();
+      },
+      [](ContextOptions& options) { options.progress_thread = UseThread::always; });
 }
 
 TEST(Work, CallsBackForABatchAndAfterAnError) {
@@ -57,13 +60,13 @@ TEST(Work, CallsBackForABatchAndAfterAnError) {
     both.on_complete([&] { batch = true; });
     both.wait();
     while (!batch) std::this_thread::yield();
-    both_there.arrive_and_wait();   // an abort would end the operation that the other is still in
+    both_there.arrive_and_wait();  // an abort would end the operation that the other is still in
     Work never = world.recv(in, 1 - world.rank(), {.async = true, .tag = 9});
     never.on_complete([&] { failed = never.error() != nullptr; });
     both_there.arrive_and_wait();
     world.abort();
     EXPECT_THROW(never.wait(), Error);
-    while (!failed) std::this_thread::yield();   // the thread that received the abort may run the callback
+    while (!failed) std::this_thread::yield();  // the thread that received the abort may run the callback
   });
 }
 
@@ -74,7 +77,7 @@ TEST(Work, WaitForGivesUpWithoutHarm) {
     if (world.rank() == 0) {
       Work work = world.recv(std::span(&value, 1), 1, {.async = true});
       EXPECT_FALSE(work.wait_for(1ms));
-      world.barrier();                 // only now does rank 1 send
+      world.barrier();  // only now does rank 1 send
       EXPECT_TRUE(work.wait_for(30s));
       EXPECT_EQ(value, 1.0f);
     } else {
@@ -102,7 +105,8 @@ TEST(Work, TestingAloneFailsAtTheDeadline) {
     Comm world = context.world();
     float value = 0;
     if (world.rank() == 0) {
-      EXPECT_EQ(kind_from_testing(world.recv(std::span(&value, 1), 1, {.async = true, .deadline = 200ms})), ErrorKind::timeout);
+      EXPECT_EQ(kind_from_testing(world.recv(std::span(&value, 1), 1, {.async = true, .deadline = 200ms})),
+                ErrorKind::timeout);
     }
     both_there.arrive_and_wait();
   });
@@ -125,8 +129,8 @@ TEST(Work, TestingAloneNoticesWhoLeftTheComm) {
 TEST(Context, MakesACommWithoutTheOthers) {
   test::run_threads(3, [](Context& context) {
     if (context.rank() == 1) {
-      EXPECT_THROW(context.make_comm("ends", std::vector{2, 0}), Error);   // not a member
-      EXPECT_THROW(context.make_comm("ends", std::vector{1, 3}), Error);   // there is no rank 3
+      EXPECT_THROW(context.make_comm("ends", std::vector{2, 0}), Error);  // not a member
+      EXPECT_THROW(context.make_comm("ends", std::vector{1, 3}), Error);  // there is no rank 3
     } else {
       Comm ends = context.make_comm("ends", std::vector{2, 0});
       EXPECT_EQ(ends.rank(), context.rank() == 2 ? 0 : 1);

@@ -1,5 +1,5 @@
-// What every codec promises: its error bound, exactness if it is lossless, non-finite values that stay non-finite, the same bits on
-// every instruction set, and error feedback that loses nothing over time.
+// What every codec promises: its error bound, exactness if it is lossless, non-finite values that stay non-finite, the
+// same bits on every instruction set, and error feedback that loses nothing over time.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 #include <rapidcheck/gtest.h>
@@ -23,7 +23,8 @@ std::vector<float> block_maxima(const std::vector<std::byte>& elements, DType dt
       const std::size_t last = std::min(end, begin + static_cast<std::size_t>(block));
       float most = 0;
       for (std::size_t i = begin; i < last; ++i) most = std::max(most, std::abs(get(elements, i, dtype)));
-      std::fill(maxima.begin() + static_cast<std::ptrdiff_t>(begin), maxima.begin() + static_cast<std::ptrdiff_t>(last), most);
+      std::fill(maxima.begin() + static_cast<std::ptrdiff_t>(begin), maxima.begin() + static_cast<std::ptrdiff_t>(last),
+                most);
     }
   }
   return maxima;
@@ -41,8 +42,8 @@ void expect_within_bound(const Codec& codec, DType dtype, const std::vector<std:
   const std::vector<float> maxima = block_maxima(in, dtype, bound->block);
   for (std::size_t i = 0; i < count; ++i) {
     const double x = get(in, i, dtype), y = get(out, i, dtype);
-    ASSERT_LE(std::abs(x - y), bound->at(x, maxima[i]))
-        << codec.spec().text() << " of " << name(dtype) << ", value " << i << " of " << count << ": " << x << " became " << y;
+    ASSERT_LE(std::abs(x - y), bound->at(x, maxima[i])) << codec.spec().text() << " of " << name(dtype) << ", value "
+                                                        << i << " of " << count << ": " << x << " became " << y;
   }
 }
 
@@ -65,7 +66,8 @@ TEST(Codecs, that_are_lossless_take_every_type_and_any_bits) {
       if (codec->lossy()) {
         EXPECT_EQ(codec->takes(dtype), dtype == DType::f32 || dtype == DType::f16);
       } else {
-        EXPECT_EQ(bits, decode(*codec, dtype, 20001, encode(*codec, dtype, bits))) << codec->spec().text() << " of " << name(dtype);
+        EXPECT_EQ(bits, decode(*codec, dtype, 20001, encode(*codec, dtype, bits)))
+            << codec->spec().text() << " of " << name(dtype);
       }
     }
   }
@@ -76,7 +78,7 @@ RC_GTEST_PROP(Codecs, keep_non_finite_values_non_finite, ()) {
   core::Random random(*rc::gen::arbitrary<std::uint64_t>());
   std::vector<float> values = make_values(Values::random, count, random);
   std::vector<std::size_t> bad;
-  const int how_many = *rc::gen::element(1, 3, 400);   // more than top_k would keep
+  const int how_many = *rc::gen::element(1, 3, 400);  // more than top_k would keep
   for (int i = 0; i < how_many; ++i) {
     bad.push_back(random.bits() % values.size());
     const float odd[] = {INFINITY, -INFINITY, NAN, -NAN};
@@ -186,7 +188,7 @@ TEST(TopK, keeps_the_largest_of_each_chunk) {
       most_lost = std::max(most_lost, std::abs(values[i]));
     }
   }
-  EXPECT_EQ(kept, 164u);   // 1 % of 16384, rounded up
+  EXPECT_EQ(kept, 164u);  // 1 % of 16384, rounded up
   EXPECT_GE(least_kept, most_lost);
   EXPECT_EQ(get(out, 4000, DType::f32), 1e6f);
 }

@@ -13,7 +13,8 @@ TEST(Frames, with_a_flipped_bit_are_refused) {
     const auto frame = encode(*codec, DType::f32, in);
     for (int trial = 0; trial < 300; ++trial) {
       auto damaged = frame;
-      const std::size_t at = trial < 40 ? static_cast<std::size_t>(trial) : random.bits() % frame.size();   // the whole header first
+      // The whole header first
+      const std::size_t at = trial < 40 ? static_cast<std::size_t>(trial) : random.bits() % frame.size();
       damaged[at] ^= static_cast<std::byte>(1u << (random.bits() % 8));
       EXPECT_THROW(decode(*codec, DType::f32, 20000, damaged), Error) << codec->spec().text() << ", byte " << at;
     }
@@ -62,7 +63,8 @@ TEST(Frames, of_incompressible_data_are_hardly_longer_than_the_data) {
 TEST(Frames, of_smooth_data_are_short) {
   core::Random random(9);
   const auto in = pack(make_values(Values::smooth, 100000, random), DType::f32);
-  for (const Codec* codec : usable_codecs()) EXPECT_LT(encode(*codec, DType::f32, in).size(), in.size()) << codec->spec().text();
+  for (const Codec* codec : usable_codecs())
+    EXPECT_LT(encode(*codec, DType::f32, in).size(), in.size()) << codec->spec().text();
 }
 
 }  // namespace

@@ -9,12 +9,12 @@
 
 namespace medley::compress::test {
 
-inline constexpr std::int64_t count = 40001;   // several chunks for each owner, and parts of different sizes
+inline constexpr std::int64_t count = 40001;  // several chunks for each owner, and parts of different sizes
 
 inline std::vector<float> values_of(int rank, std::int64_t n = count, std::uint64_t what = 0) {
   core::Random random(100 * what + static_cast<std::uint64_t>(rank) + 1);
   std::vector<float> values = make_values(Values::random, n, random);
-  if (what == 7) std::fill(values.begin(), values.end(), std::round(values[0]));   // compressible
+  if (what == 7) std::fill(values.begin(), values.end(), std::round(values[0]));  // compressible
   return values;
 }
 

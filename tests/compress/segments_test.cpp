@@ -11,8 +11,8 @@ namespace {
 
 using medley::test::run_threads;
 
-/// What the compressed all_reduce of two ranks is by definition, chunk by chunk: each half belongs to one rank, which adds what the other's values
-/// decode to, and encodes the sum.
+/// What the compressed all_reduce of two ranks is by definition, chunk by chunk: each half belongs to one rank, which
+/// adds what the other's values decode to, and encodes the sum.
 std::vector<float> sum_by_definition(const Codec& codec, std::int64_t n) {
   const std::vector<float> of[] = {values_of(0, n), values_of(1, n)};
   const auto rounded = [&](std::span<const float> chunk) {
@@ -27,7 +27,9 @@ std::vector<float> sum_by_definition(const Codec& codec, std::int64_t n) {
     const std::int64_t begin = owner == 0 ? 0 : (n + 1) / 2, end = owner == 0 ? (n + 1) / 2 : n;
     for (std::int64_t at = begin; at < end; at += std::int64_t{chunk_values}) {
       const auto count_here = static_cast<std::size_t>(std::min(std::int64_t{chunk_values}, end - at));
-      const auto chunk = [&](int rank) { return std::span(of[rank]).subspan(static_cast<std::size_t>(at), count_here); };
+      const auto chunk = [&](int rank) {
+        return std::span(of[rank]).subspan(static_cast<std::size_t>(at), count_here);
+      };
       std::vector<float> sum = rounded(chunk(1 - owner));
       for (std::size_t i = 0; i < count_here; ++i) sum[i] += chunk(owner)[i];
       const std::vector<float> sent = rounded(sum);
@@ -42,7 +44,7 @@ TEST(Segments, have_the_bits_that_the_codec_defines) {
   const std::int64_t segment = 8 * std::int64_t{chunk_values};
   for (const char* text : {"int8", "bf16", "int4"}) {
     for (const std::int64_t n : {2 * segment + 1, 5 * segment - 5, 34 * segment + 3}) {
-      if (n > 32 * segment && text != std::string("int8")) continue;   // segments of more than the least length
+      if (n > 32 * segment && text != std::string("int8")) continue;  // segments of more than the least length
       std::vector<std::vector<float>> results(2);
       run_threads(2, [&](Context& context) {
         std::vector<float> values = values_of(context.rank(), n);
@@ -91,7 +93,8 @@ TEST(Segments, are_within_the_bound_in_place) {
     values = mine;
     std::vector<float> total(me == 1 ? mine.size() : 0);
     world.reduce(values, total, medley::sum, 1, {.compress = "int8"});
-    for (std::size_t i = 0; i < total.size(); ++i) ASSERT_NEAR(total[i], of[0][i] + of[1][i] + of[2][i], 5 * error) << "reduce, element " << i;
+    for (std::size_t i = 0; i < total.size(); ++i)
+      ASSERT_NEAR(total[i], of[0][i] + of[1][i] + of[2][i], 5 * error) << "reduce, element " << i;
   });
 }
 

@@ -9,13 +9,15 @@ namespace medley::compress {
 namespace {
 
 TEST(Specs, read_back_as_they_are_written) {
-  for (const char* text : {"bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "lz4", "zstd", "zfp_rate:8", "zfp_accuracy:0.001", "top_k:0.01"}) {
+  for (const char* text : {"bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "lz4", "zstd", "zfp_rate:8",
+                           "zfp_accuracy:0.001", "top_k:0.01"}) {
     EXPECT_EQ(parse_spec(text).text(), text);
   }
 }
 
 TEST(Specs, that_make_no_sense_are_refused_with_a_sentence) {
-  for (const char* text : {"", "int9", "int8:3", "zfp_rate", "zfp_rate:", "zfp_rate:99", "zfp_accuracy:-1", "top_k:2", "top_k:x", "zfp_accuracy:nan"}) {
+  for (const char* text : {"", "int9", "int8:3", "zfp_rate", "zfp_rate:", "zfp_rate:99", "zfp_accuracy:-1", "top_k:2",
+                           "top_k:x", "zfp_accuracy:nan"}) {
     try {
       parse_spec(text);
       ADD_FAILURE() << text;

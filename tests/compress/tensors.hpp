@@ -16,8 +16,8 @@
 namespace medley::compress::test {
 
 inline const std::vector<const char*>& all_codecs() {
-  static const std::vector<const char*> all{"bf16", "fp8_e4m3", "fp8_e5m2", "int8", "int4", "lz4", "zstd",
-                                            "zfp_rate:8", "zfp_accuracy:0.001", "top_k:0.01"};
+  static const std::vector<const char*> all{"bf16", "fp8_e4m3",   "fp8_e5m2",           "int8",      "int4", "lz4",
+                                            "zstd", "zfp_rate:8", "zfp_accuracy:0.001", "top_k:0.01"};
   return all;
 }
 
@@ -35,7 +35,7 @@ enum class Values { random, constant, zeros, subnormal, huge, mixed, smooth };
 inline constexpr int value_kinds = 7;
 
 inline float uniform(core::Random& random) {
-  return static_cast<float>(random.bits() >> 40) * 0x1p-23f - 1;   // in [-1, 1)
+  return static_cast<float>(random.bits() >> 40) * 0x1p-23f - 1;  // in [-1, 1)
 }
 
 inline std::vector<float> make_values(Values kind, std::int64_t count, core::Random& random) {
@@ -60,7 +60,7 @@ inline float as_element(float value, DType dtype) {
   if (dtype == DType::f32 || !std::isfinite(value)) return value;
   if (dtype == DType::bf16) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    const std::uint32_t cut = bits & 0xFFFF0000u;   // toward zero: any bf16 will do as an input
+    const std::uint32_t cut = bits & 0xFFFF0000u;  // toward zero: any bf16 will do as an input
     return std::bit_cast<float>(cut);
   }
   if (std::abs(value) > 65504) return std::copysign(65504.0f, value);
@@ -87,7 +87,8 @@ inline void put(std::vector<std::byte>& to, std::size_t i, float value, DType dt
     else if (size < 0x1p-14f) half |= static_cast<std::uint16_t>(size * 0x1p24f);
     else {
       const int exponent = std::ilogb(size);
-      half |= static_cast<std::uint16_t>(((exponent + 15) << 10) | static_cast<int>((std::ldexp(size, -exponent) - 1) * 1024));
+      half |= static_cast<std::uint16_t>(((exponent + 15) << 10) |
+                                         static_cast<int>((std::ldexp(size, -exponent) - 1) * 1024));
     }
   }
   std::memcpy(to.data() + 2 * i, &half, 2);
@@ -104,8 +105,10 @@ inline float get(const std::vector<std::byte>& from, std::size_t i, DType dtype)
   if (dtype == DType::bf16) return std::bit_cast<float>(static_cast<std::uint32_t>(half) << 16);
   const int exponent = (half >> 10) & 31, mantissa = half & 1023;
   const float sign = half & 0x8000 ? -1.0f : 1.0f;
-  if (exponent == 31) return mantissa ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
-  return sign * (exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24) : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25));
+  if (exponent == 31)
+    return mantissa ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  return sign * (exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                               : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25));
 }
 
 inline std::vector<std::byte> pack(const std::vector<float>& values, DType dtype) {
@@ -114,7 +117,8 @@ inline std::vector<std::byte> pack(const std::vector<float>& values, DType dtype
   return bytes;
 }
 
-inline std::vector<std::byte> encode(const Codec& codec, DType dtype, const std::vector<std::byte>& elements, std::vector<float>* residual = nullptr) {
+inline std::vector<std::byte> encode(const Codec& codec, DType dtype, const std::vector<std::byte>& elements,
+                                     std::vector<float>* residual = nullptr) {
   const auto count = static_cast<std::int64_t>(elements.size() / size_of(dtype));
   std::vector<std::byte> frame(most_frame_bytes(codec, dtype, count));
   FrameWriter writer(codec, dtype, count, frame.data());
@@ -125,7 +129,8 @@ inline std::vector<std::byte> encode(const Codec& codec, DType dtype, const std:
   return frame;
 }
 
-inline std::vector<std::byte> decode(const Codec& codec, DType dtype, std::int64_t count, const std::vector<std::byte>& frame) {
+inline std::vector<std::byte> decode(const Codec& codec, DType dtype, std::int64_t count,
+                                     const std::vector<std::byte>& frame) {
   const FrameReader reader(codec, dtype, count, frame);
   std::vector<std::byte> elements(static_cast<std::size_t>(count) * size_of(dtype));
   for (std::int64_t i = 0; i < reader.chunks(); ++i) {

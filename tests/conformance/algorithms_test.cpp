@@ -45,8 +45,7 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
           for (std::int64_t count : counts_for(op, dtype)) {
             if (count > 2000 && reduce != ReduceOp::sum && reduce != ReduceOp::avg) continue;
             Case c{.op = op, .dtype = dtype, .reduce = reduce, .count = count, .seed = ++cases};
-            if (count > 2000 && op != Op::broadcast && op != Op::reduce && op != Op::all_reduce)
-              c.count /= comm.size();
+            if (count > 2000 && op != Op::broadcast && op != Op::reduce && op != Op::all_reduce) c.count /= comm.size();
             c.root = static_cast<int>(cases % static_cast<std::uint64_t>(comm.size()));
             c.in_place = cases % 2 == 0 && op != Op::broadcast && op != Op::barrier;
             c.gaps = is_v_collective(op) && cases % 3 == 0;
@@ -54,8 +53,7 @@ TEST_P(AlgorithmsTest, each_equals_the_reference_and_all_reduce_has_the_same_bit
             trial.start(comm, {.async = cases % 4 == 1, .algorithm = name});
             trial.finish(Style::wait);
             if (op == Op::all_reduce) bits.push_back(trial.fingerprint());
-            EXPECT_EQ(trial.verdict(), "")
-                << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
+            EXPECT_EQ(trial.verdict(), "") << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
           }
         }
       }

@@ -16,8 +16,7 @@ void exercise(Comm& comm, std::uint64_t seed) {
   }
   std::int32_t mine = comm.rank(), theirs = -1;
   const int n = comm.size();
-  comm.sendrecv(ConstBuffer(&mine, 1, DType::i32), (mine + 1) % n, Buffer(&theirs, 1, DType::i32),
-                (mine + n - 1) % n);
+  comm.sendrecv(ConstBuffer(&mine, 1, DType::i32), (mine + 1) % n, Buffer(&theirs, 1, DType::i32), (mine + n - 1) % n);
   EXPECT_EQ(theirs, (mine + n - 1) % n);
 }
 
@@ -139,8 +138,7 @@ TEST(Contexts, live_side_by_side_in_one_process_and_share_nothing) {
       try {
         // The same thread is rank r of one job and rank 1 - r of the other.
         Context first({.backends = backends_under_test(), .rank = rank, .size = 2, .store = first_store});
-        Context second(
-            {.backends = backends_under_test(), .rank = 1 - rank, .size = 2, .store = second_store});
+        Context second({.backends = backends_under_test(), .rank = 1 - rank, .size = 2, .store = second_store});
         Comm a = first.world(), b = second.world();
         exercise(a, 1);
         exercise(b, 2);

@@ -18,14 +18,14 @@ class Numbers {
   Numbers(std::size_t count, std::int64_t value) : host_(count, value), image_(count * sizeof(std::int64_t)) {
     image_.write(reinterpret_cast<const std::byte*>(host_.data()));
   }
-  Buffer buffer() const { return {image_.data(), static_cast<std::int64_t>(host_.size()), DType::i64, Memory::cuda, 0}; }
+  Buffer buffer() const {
+    return {image_.data(), static_cast<std::int64_t>(host_.size()), DType::i64, Memory::cuda, 0};
+  }
   const std::vector<std::int64_t>& values() {
     image_.read(reinterpret_cast<std::byte*>(host_.data()));
     return host_;
   }
-  void expect(std::int64_t value) {
-    EXPECT_EQ(values(), std::vector<std::int64_t>(host_.size(), value));
-  }
+  void expect(std::int64_t value) { EXPECT_EQ(values(), std::vector<std::int64_t>(host_.size(), value)); }
 
  private:
   std::vector<std::int64_t> host_;
@@ -46,7 +46,7 @@ TEST_P(Cuda, wait_orders_the_stream_and_wait_host_the_host) {
       Work work = comm.all_reduce(a.buffer(), sum, {.async = true});
       work.wait();
       a.expect(comm.size() * (comm.size() + 1) / 2);
-      Work again = comm.all_reduce(a.buffer(), max);   // blocking: its stream waits
+      Work again = comm.all_reduce(a.buffer(), max);  // blocking: its stream waits
       again.wait_host();
       EXPECT_TRUE(again.complete());
       EXPECT_EQ(again.error(), nullptr);
@@ -58,7 +58,7 @@ TEST_P(Cuda, wait_orders_the_stream_and_wait_host_the_host) {
 
 TEST_P(Cuda, another_stream_than_that_of_the_issue_can_wait) {
   with_ranks(GetParam(), [](Comm& comm) {
-    void* const own = test_device().make_stream();   // the legacy stream, which reads the numbers, does not wait for it
+    void* const own = test_device().make_stream();  // the legacy stream, which reads the numbers, does not wait for it
     for (std::size_t count : {1u, 3'000u, 700'000u}) {
       Numbers a(count, comm.rank() + 1);
       Work work = comm.all_reduce(a.buffer(), sum, {.async = true, .stream = own});
@@ -89,7 +89,7 @@ TEST_P(Cuda, a_comm_goes_while_an_operation_of_another_waits) {
       if (comm.rank() != 0) return comm.send(b.buffer(), 0).wait_host();
       for (int from = 1; from < comm.size(); ++from) comm.recv(b.buffer(), from, {.async = true}).wait_host();
     };
-    tell_rank_0();   // the first messages, which connect
+    tell_rank_0();  // the first messages, which connect
     for (int turn = 0; turn < 3; ++turn) {
       std::optional<Comm> other = comm.dup();
       Work work;
@@ -183,7 +183,8 @@ TEST_P(Cuda, a_batch_is_waited_for_as_one) {
     const int n = comm.size(), me = comm.rank();
     for (std::size_t count : {1u, 300'000u}) {
       Numbers out(count, me), in(count, -1);
-      Work work = comm.batch({outgoing(out.buffer(), (me + 1) % n), incoming(in.buffer(), (me + n - 1) % n)}, {.async = true});
+      Work work =
+          comm.batch({outgoing(out.buffer(), (me + 1) % n), incoming(in.buffer(), (me + n - 1) % n)}, {.async = true});
       work.wait();
       in.expect((me + n - 1) % n);
     }
@@ -211,7 +212,7 @@ TEST_F(CudaErrors, a_deadline_ends_what_waits_on_the_device_and_names_who_is_mis
       ASSERT_TRUE(error);
       EXPECT_EQ(error->kind(), ErrorKind::timeout) << error->what();
       EXPECT_EQ(error->context().ranks, std::vector<int>{1}) << error->what();
-      a.values();   // the device is free again: a stuck kernel would block this
+      a.values();  // the device is free again: a stuck kernel would block this
     }
     comm.barrier();
   });
@@ -223,7 +224,7 @@ TEST_F(CudaErrors, a_deadline_that_nobody_waits_for_ends_it_too) {
     if (comm.rank() == 0) {
       Numbers a(1000, 1);
       Work work = victim.all_reduce(a.buffer(), sum, {.async = true, .deadline = 200ms});
-      while (!work.complete()) std::this_thread::yield();   // no thread calls Medley
+      while (!work.complete()) std::this_thread::yield();  // no thread calls Medley
       ASSERT_NE(work.error(), nullptr);
       EXPECT_EQ(work.error()->kind(), ErrorKind::timeout) << work.error()->what();
       a.values();
@@ -288,7 +289,7 @@ TEST_F(CudaErrors, check_mode_tells_of_comms_that_ranks_issue_in_different_order
     Comm first = comm.dup(), second = comm.dup(), apart = comm.split(comm.rank());
     Numbers a(100, 1), b(100, 1);
     first.all_reduce(a.buffer(), sum);
-    if (comm.rank() == 0) apart.all_reduce(b.buffer(), sum);   // by one rank only: no other rank's order
+    if (comm.rank() == 0) apart.all_reduce(b.buffer(), sum);  // by one rank only: no other rank's order
     second.all_reduce(b.buffer(), sum).wait_host();
     a.expect(2);
     std::vector<Comm> order{first, second};

@@ -9,8 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, const Comm& comm,
-                  const char* op) {
+void expect_names(const std::optional<Error>& error, ErrorKind kind, int rank, const Comm& comm, const char* op) {
   ASSERT_TRUE(error);
   EXPECT_EQ(error->kind(), kind) << error->what();
   const auto& ranks = error->context().ranks;
@@ -36,8 +35,8 @@ TEST(Deadline, a_collective_names_the_rank_that_is_missing) {
     std::vector<float> values(10, 1.0f);
     // The second rank may learn of the deadline from the first. Both name the missing rank, even when the
     // collective is filled in and a rank waits for one that itself waits for the missing one.
-    expect_names(error_of([&] { comm.all_reduce(values, sum, {.deadline = 50ms}); }), ErrorKind::timeout, 2,
-                 comm, "all_reduce");
+    expect_names(error_of([&] { comm.all_reduce(values, sum, {.deadline = 50ms}); }), ErrorKind::timeout, 2, comm,
+                 "all_reduce");
   });
 }
 
@@ -56,18 +55,16 @@ TEST(Deadline, a_receive_names_its_source_and_a_large_send_its_destination) {
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20);
     Comm second = comm;
-    expect_names(error_of([&] { second.recv(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm,
-                 "recv");
+    expect_names(error_of([&] { second.recv(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm, "recv");
   });
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20);
-    expect_names(error_of([&] { comm.send(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm,
-                 "send");
+    expect_names(error_of([&] { comm.send(values, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm, "send");
   });
   without_the_last_rank(2, [](Comm& comm) {
     std::vector<float> values(1 << 20), more(1 << 20);
-    expect_names(error_of([&] { comm.sendrecv(values, 1, more, 1, {.deadline = 30ms}); }), ErrorKind::timeout,
-                 1, comm, "send");
+    expect_names(error_of([&] { comm.sendrecv(values, 1, more, 1, {.deadline = 30ms}); }), ErrorKind::timeout, 1, comm,
+                 "send");
   });
 }
 
@@ -81,8 +78,7 @@ TEST(Deadline, a_failed_comm_refuses_what_follows_with_the_first_cause) {
 }
 
 TEST(Deadline, making_a_comm_names_the_rank_that_is_missing) {
-  if (kind_of_ranks() == "launched")
-    GTEST_SKIP() << "the deadline of a context that a launcher placed is fixed";
+  if (kind_of_ranks() == "launched") GTEST_SKIP() << "the deadline of a context that a launcher placed is fixed";
   with_ranks(
       2,
       [](Comm& comm) {
@@ -103,11 +99,13 @@ TEST(Deadline, of_any_length_is_a_deadline) {
   with_ranks(2, [](Comm& comm) {
     std::vector<float> values(10, 1.0f);
     Comm endless = comm.dup({.deadline = std::chrono::nanoseconds::max()});
-    for (const auto length : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(std::chrono::hours(24 * 365 * 290L))}) {
+    for (const auto length :
+         {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(std::chrono::hours(24 * 365 * 290L))}) {
       // One rank arrives later than the interval of deadline checks: the other must still be waiting.
       if (comm.rank() == 1) std::this_thread::sleep_for(60ms);
       comm.all_reduce(values, sum, {.deadline = length});
-      Work first = comm.all_reduce(values, sum, {.async = true}), second = endless.all_reduce(values, sum, {.async = true});
+      Work first = comm.all_reduce(values, sum, {.async = true}),
+           second = endless.all_reduce(values, sum, {.async = true});
       first.wait(length);
       second.wait_host(length);
       Work third = comm.all_reduce(values, sum, {.max_wait = length});
@@ -128,8 +126,7 @@ TEST(Abort, gives_every_rank_an_error_that_names_who_aborted) {
         ASSERT_TRUE(error);
         EXPECT_EQ(error->kind(), ErrorKind::aborted);
       } else {
-        expect_names(error_of([&] { victim.all_reduce(values, sum); }), ErrorKind::aborted, 0, victim,
-                     "all_reduce");
+        expect_names(error_of([&] { victim.all_reduce(values, sum); }), ErrorKind::aborted, 0, victim, "all_reduce");
       }
       comm.barrier();  // other comms are unaffected
     });
@@ -143,9 +140,7 @@ TEST(Abort, of_a_comm_leaves_operations_alone_that_wait_for_the_same_memory_else
     std::int32_t token = 0;
     if (comm.rank() == 0) {
       Work first = steady.all_reduce(values, sum, {.async = true});
-      {
-        Work blocked = doomed.all_reduce(values, sum, {.async = true});
-      }  // waits for `first`, then is given up
+      { Work blocked = doomed.all_reduce(values, sum, {.async = true}); }  // waits for `first`, then is given up
       doomed.abort();
       comm.send(ConstBuffer(&token, 1, DType::i32), 1);
       first.wait();

@@ -16,7 +16,7 @@ inline bool on_device() {
 }
 
 inline Device& test_device() {
-  static auto* const device = open_device(0).release();   // never closed: ranks end in any order
+  static auto* const device = open_device(0).release();  // never closed: ranks end in any order
   return *device;
 }
 
@@ -30,7 +30,7 @@ class DeviceImage {
   DeviceImage& operator=(const DeviceImage&) = delete;
   ~DeviceImage() {
     std::byte last{};
-    test_device().copy_now(&last, data_, 1);   // operations that the legacy stream waits for may still use it
+    test_device().copy_now(&last, data_, 1);  // operations that the legacy stream waits for may still use it
     kept().keep(data_, bytes_);
   }
   std::byte* data() const { return data_; }

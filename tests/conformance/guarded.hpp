@@ -43,9 +43,8 @@ class Guarded {
     std::size_t i = 0;
     while (bytes_[i] == expected.bytes_[i]) ++i;
     const auto at = static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(front_);
-    return "byte " + std::to_string(at) + " (element " +
-           std::to_string(at / static_cast<std::ptrdiff_t>(element)) + ") is " +
-           std::to_string(static_cast<int>(bytes_[i])) + " and should be " +
+    return "byte " + std::to_string(at) + " (element " + std::to_string(at / static_cast<std::ptrdiff_t>(element)) +
+           ") is " + std::to_string(static_cast<int>(bytes_[i])) + " and should be " +
            std::to_string(static_cast<int>(expected.bytes_[i]));
   }
 

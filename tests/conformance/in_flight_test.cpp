@@ -10,15 +10,11 @@ namespace {
 class InFlight : public testing::TestWithParam<int> {};
 
 Case nth_case(std::uint64_t i) {
-  constexpr Op ops[] = {Op::all_reduce,  Op::broadcast,      Op::all_to_all, Op::gather,
-                        Op::all_gatherv, Op::reduce,         Op::scatterv,   Op::all_gather,
-                        Op::all_to_allv, Op::reduce_scatter, Op::barrier,    Op::reduce_scatterv,
-                        Op::scatter,     Op::gatherv};
+  constexpr Op ops[] = {Op::all_reduce, Op::broadcast,       Op::all_to_all, Op::gather,      Op::all_gatherv,
+                        Op::reduce,     Op::scatterv,        Op::all_gather, Op::all_to_allv, Op::reduce_scatter,
+                        Op::barrier,    Op::reduce_scatterv, Op::scatter,    Op::gatherv};
   constexpr std::int64_t counts[] = {3, 2'000, 30'000, 1, 100'000};
-  Case c{.op = ops[i % std::size(ops)],
-         .count = counts[i % std::size(counts)],
-         .in_place = i % 3 == 0,
-         .seed = i + 1};
+  Case c{.op = ops[i % std::size(ops)], .count = counts[i % std::size(counts)], .in_place = i % 3 == 0, .seed = i + 1};
   return c;
 }
 
@@ -49,9 +45,7 @@ TEST_P(InFlight, comms_go_on_independently_whatever_order_their_operations_are_i
     }
     // Each rank starts with a different comm; within a comm the order is the same.
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      const auto place = [&](std::size_t i) {
-        return (i + static_cast<std::size_t>(comm.rank())) % comms.size();
-      };
+      const auto place = [&](std::size_t i) { return (i + static_cast<std::size_t>(comm.rank())) % comms.size(); };
       return place(a) < place(b);
     });
     for (std::size_t i : order) trials[i].start(comms[i % comms.size()], {.async = true});

@@ -58,8 +58,9 @@ void try_late(Comm& comm, const Case& c, int late, std::chrono::milliseconds del
     }
   }
   if (me == late) std::this_thread::sleep_for(delay);
-  Work work = start(comm, c, s, in, out,
-                    {.async = how == How::async, .max_wait = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
+  Work work =
+      start(comm, c, s, in, out,
+            {.async = how == How::async, .max_wait = how == How::patient ? std::chrono::nanoseconds(5ms) : 0ns});
   // The program's next allocations, in memory that the lists may have used.
   const std::vector<std::unique_ptr<std::int64_t>> next = [] {
     std::vector<std::unique_ptr<std::int64_t>> made;
@@ -84,8 +85,10 @@ TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
         for (const auto delay : delays) {
           for (int turn = 0; turn < (full() ? comm.size() : 1); ++turn) {
             const int late = static_cast<int>(++seed % 3);
-            try_late(comm, {.op = GetParam(), .dtype = DType::i32, .count = count, .root = 1, .gaps = seed % 2 == 0, .seed = seed}, late,
-                     delay, how);
+            try_late(
+                comm,
+                {.op = GetParam(), .dtype = DType::i32, .count = count, .root = 1, .gaps = seed % 2 == 0, .seed = seed},
+                late, delay, how);
           }
         }
       }
@@ -94,7 +97,8 @@ TEST_P(Late, a_rank_that_comes_late_changes_no_element) {
 }
 
 INSTANTIATE_TEST_SUITE_P(v_collectives, Late,
-                         testing::Values(Op::gatherv, Op::scatterv, Op::all_gatherv, Op::reduce_scatterv, Op::all_to_allv),
+                         testing::Values(Op::gatherv, Op::scatterv, Op::all_gatherv, Op::reduce_scatterv,
+                                         Op::all_to_allv),
                          [](const auto& tested) { return std::string(name(tested.param)); });
 
 }  // namespace

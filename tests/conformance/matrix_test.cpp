@@ -7,10 +7,9 @@
 namespace medley::conformance {
 namespace {
 
-constexpr Op collectives[] = {Op::broadcast,       Op::reduce,     Op::all_reduce,     Op::gather,
-                              Op::all_gather,      Op::scatter,    Op::reduce_scatter, Op::all_to_all,
-                              Op::barrier,         Op::gatherv,    Op::scatterv,       Op::all_gatherv,
-                              Op::reduce_scatterv, Op::all_to_allv};
+constexpr Op collectives[] = {Op::broadcast, Op::reduce,         Op::all_reduce,      Op::gather,     Op::all_gather,
+                              Op::scatter,   Op::reduce_scatter, Op::all_to_all,      Op::barrier,    Op::gatherv,
+                              Op::scatterv,  Op::all_gatherv,    Op::reduce_scatterv, Op::all_to_allv};
 
 /// All types and reductions, or a representative few where each case takes long.
 struct Selection {
@@ -24,12 +23,8 @@ Selection everything() {
   for (int r = 0; r < reduce_op_count; ++r) s.reductions.push_back(static_cast<ReduceOp>(r));
   return s;
 }
-Selection representative() {
-  return {{DType::f32, DType::bf16, DType::i8}, {ReduceOp::sum, ReduceOp::bxor}};
-}
-Selection one() {
-  return {{DType::f32}, {ReduceOp::sum}};
-}
+Selection representative() { return {{DType::f32, DType::bf16, DType::i8}, {ReduceOp::sum, ReduceOp::bxor}}; }
+Selection one() { return {{DType::f32}, {ReduceOp::sum}}; }
 
 /// Runs cases on one comm, changing the style, the root and the seed from one to the next.
 class Matrix {

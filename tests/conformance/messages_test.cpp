@@ -7,8 +7,7 @@
 namespace medley::conformance {
 namespace {
 
-constexpr std::int64_t sizes[] = {
-    0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};  // of f32: eager, rendezvous and streamed
+constexpr std::int64_t sizes[] = {0, 1, 3, 17, 1024, 5'000, (1 << 18) + 1};  // of f32: eager, rendezvous and streamed
 
 /// Message number `id` from `from`: memory with its contents, or empty memory for it.
 struct Letter {
@@ -23,8 +22,7 @@ struct Letter {
     memory.fetch();
     Letter expected(count, dtype);
     write_input(expected.memory.data(), dtype, id, from, 0, sent);
-    EXPECT_EQ(memory.difference(expected.memory, size_of(dtype)), "")
-        << "message " << id << " from rank " << from;
+    EXPECT_EQ(memory.difference(expected.memory, size_of(dtype)), "") << "message " << id << " from rank " << from;
   }
   void expect(std::uint64_t id, int from) { expect(id, from, count); }
 
@@ -117,8 +115,7 @@ TEST_P(Messages, are_matched_by_tag_out_of_the_order_they_were_sent_in) {
         out.push_back(Letter::written(static_cast<std::uint64_t>(tag), comm.rank(), count));
       }
       for (int tag = 0; tag < tags; ++tag) {
-        sends.push_back(
-            comm.send(out[static_cast<std::size_t>(tag)].buffer(), to, {.async = true, .tag = tag * 1000}));
+        sends.push_back(comm.send(out[static_cast<std::size_t>(tag)].buffer(), to, {.async = true, .tag = tag * 1000}));
       }
       for (int tag = tags - 1; tag >= 0; --tag)
         comm.recv(in[static_cast<std::size_t>(tag)].buffer(), from, {.tag = tag * 1000});
@@ -194,17 +191,20 @@ TEST_P(Messages, of_every_length_around_the_limits_of_the_protocols_arrive_in_or
   with_ranks(GetParam(), [](Comm& comm) {
     const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
     std::vector<std::int64_t> bytes;
-    // Medley's limits over mpi (a header, a first part, slices) and over shm and ucx (a line, a frame, eager), and those of MPIs.
+    // Medley's limits over mpi (a header, a first part, slices) and over shm and ucx (a line, a frame, eager), and
+    // those of MPIs.
     for (std::int64_t limit : {13, 48, 64, 3987, 4000, 4096, 7974, 8192, 16384, 65536, 65549})
       for (std::int64_t more = -1; more <= 1; ++more) bytes.push_back(limit + more);
     for (const bool posted_first : {true, false}) {
       std::vector<Letter> in, out;
       std::vector<Work> works;
       for (std::size_t i = 0; i < bytes.size(); ++i) {
-        in.emplace_back(bytes[i] + static_cast<std::int64_t>(i % 3) * 5, DType::i8);   // some receives have more room
+        in.emplace_back(bytes[i] + static_cast<std::int64_t>(i % 3) * 5, DType::i8);  // some receives have more room
         out.push_back(Letter::written(i, comm.rank(), bytes[i], DType::i8));
       }
-      const auto receive_all = [&] { for (Letter& letter : in) works.push_back(comm.recv(letter.buffer(), from, {.async = true})); };
+      const auto receive_all = [&] {
+        for (Letter& letter : in) works.push_back(comm.recv(letter.buffer(), from, {.async = true}));
+      };
       if (posted_first) receive_all();
       comm.barrier();
       for (Letter& letter : out) works.push_back(comm.send(letter.buffer(), to, {.async = true}));
@@ -232,11 +232,10 @@ TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
       }
       Work work = comm.batch(list, {.async = count % 2 == 1});
       work.wait();
-      if (on_device()) work.wait_host();   // there wait() blocks only the stream
+      if (on_device()) work.wait_host();  // there wait() blocks only the stream
       EXPECT_TRUE(work.test());
       EXPECT_EQ(work.error(), nullptr);
-      for (int r = 0; r < n; ++r)
-        in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()), r);
+      for (int r = 0; r < n; ++r) in[static_cast<std::size_t>(r)].expect(static_cast<std::uint64_t>(comm.rank()), r);
     }
     comm.batch(std::span<const Message>{}).wait();
     comm.barrier();
@@ -257,8 +256,7 @@ TEST_P(Messages, pass_pending_collectives_and_are_passed_by_them) {
     EXPECT_EQ(sums, expected);
     // And the other way round: an unmatched receive does not block a collective.
     std::int32_t late = -1;
-    Work receive =
-        comm.recv(Buffer(&late, 1, DType::i32), (comm.rank() + 1) % comm.size(), {.async = true, .tag = 9});
+    Work receive = comm.recv(Buffer(&late, 1, DType::i32), (comm.rank() + 1) % comm.size(), {.async = true, .tag = 9});
     comm.barrier();
     const std::int32_t mine = comm.rank();
     comm.send(ConstBuffer(&mine, 1, DType::i32), (comm.rank() + comm.size() - 1) % comm.size(), {.tag = 9});

@@ -20,36 +20,23 @@ enum class Style { blocking, wait, test };
 inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buffer out, Options options) {
   switch (c.op) {
     case Op::broadcast:
-      return comm.broadcast(s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype, in.memory, in.device) : out, c.root,
-                            options);
-    case Op::reduce:
-      return comm.reduce(in, out, c.reduce, c.root, options);
-    case Op::all_reduce:
-      return comm.all_reduce(in, out, c.reduce, options);
-    case Op::gather:
-      return comm.gather(in, out, c.root, options);
-    case Op::all_gather:
-      return comm.all_gather(in, out, options);
-    case Op::scatter:
-      return comm.scatter(in, out, c.root, options);
-    case Op::reduce_scatter:
-      return comm.reduce_scatter(in, out, c.reduce, options);
-    case Op::all_to_all:
-      return comm.all_to_all(in, out, options);
-    case Op::barrier:
-      return comm.barrier(options);
-    case Op::gatherv:
-      return comm.gatherv(in, out, s.out_parts.parts(), c.root, options);
-    case Op::scatterv:
-      return comm.scatterv(in, s.in_parts.parts(), out, c.root, options);
-    case Op::all_gatherv:
-      return comm.all_gatherv(in, out, s.out_parts.parts(), options);
-    case Op::reduce_scatterv:
-      return comm.reduce_scatterv(in, s.in_parts.parts(), out, c.reduce, options);
-    case Op::all_to_allv:
-      return comm.all_to_allv(in, s.in_parts.parts(), out, s.out_parts.parts(), options);
-    default:
-      throw std::logic_error("not a collective");
+      return comm.broadcast(
+          s.gives ? Buffer(const_cast<void*>(in.data), in.count, in.dtype, in.memory, in.device) : out, c.root,
+          options);
+    case Op::reduce: return comm.reduce(in, out, c.reduce, c.root, options);
+    case Op::all_reduce: return comm.all_reduce(in, out, c.reduce, options);
+    case Op::gather: return comm.gather(in, out, c.root, options);
+    case Op::all_gather: return comm.all_gather(in, out, options);
+    case Op::scatter: return comm.scatter(in, out, c.root, options);
+    case Op::reduce_scatter: return comm.reduce_scatter(in, out, c.reduce, options);
+    case Op::all_to_all: return comm.all_to_all(in, out, options);
+    case Op::barrier: return comm.barrier(options);
+    case Op::gatherv: return comm.gatherv(in, out, s.out_parts.parts(), c.root, options);
+    case Op::scatterv: return comm.scatterv(in, s.in_parts.parts(), out, c.root, options);
+    case Op::all_gatherv: return comm.all_gatherv(in, out, s.out_parts.parts(), options);
+    case Op::reduce_scatterv: return comm.reduce_scatterv(in, s.in_parts.parts(), out, c.reduce, options);
+    case Op::all_to_allv: return comm.all_to_allv(in, s.in_parts.parts(), out, s.out_parts.parts(), options);
+    default: throw std::logic_error("not a collective");
   }
 }
 
@@ -57,11 +44,7 @@ inline Work issue(Comm& comm, const Case& c, const Shape& s, ConstBuffer in, Buf
 class Trial {
  public:
   Trial(const Comm& comm, const Case& c)
-      : case_(c),
-        rank_(comm.rank()),
-        n_(comm.size()),
-        shape_(shape_of(c, rank_, n_)),
-        element_(size_of(c.dtype)) {
+      : case_(c), rank_(comm.rank()), n_(comm.size()), shape_(shape_of(c, rank_, n_)), element_(size_of(c.dtype)) {
     // On a rank with only an input or only an output there is nothing to share.
     shared_ = c.in_place && shape_.gives && shape_.takes;
     const std::int64_t in = shape_.gives ? shape_.in : 0, out = shape_.takes ? shape_.out : 0;
@@ -84,10 +67,9 @@ class Trial {
   }
 
   void start(Comm& comm, Options options) {
-    const ConstBuffer in = shape_.gives ? ConstBuffer(memory_[0].buffer(in_data(memory_), shape_.in, case_.dtype))
-                                        : ConstBuffer{};
-    const Buffer out =
-        shape_.takes ? memory_.back().buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
+    const ConstBuffer in =
+        shape_.gives ? ConstBuffer(memory_[0].buffer(in_data(memory_), shape_.in, case_.dtype)) : ConstBuffer{};
+    const Buffer out = shape_.takes ? memory_.back().buffer(out_data(memory_), shape_.out, case_.dtype) : Buffer{};
     // An explicitly named algorithm combines in its own order.
     rank_order_ = rank_order_promised() && (options.algorithm.empty() || options.algorithm == "native");
     work_ = issue(comm, case_, shape_, in, out, options);
@@ -151,8 +133,7 @@ class Trial {
 };
 
 /// Runs a case; reports and counts a wrong result, and lets exceptions pass.
-inline std::string run_case(Comm& comm, const Case& c, Style style,
-                            std::vector<std::int64_t>* bits = nullptr) {
+inline std::string run_case(Comm& comm, const Case& c, Style style, std::vector<std::int64_t>* bits = nullptr) {
   Trial trial(comm, c);
   trial.start(comm, {.async = style != Style::blocking});
   trial.finish(style);

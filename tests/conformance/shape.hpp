@@ -25,9 +25,9 @@ struct Case {
 };
 
 inline std::string describe(const Case& c, int ranks) {
-  std::string text = std::string(name(c.op)) + " of " + std::to_string(c.count) + " " +
-                     std::string(name(c.dtype)) + " by " + std::string(name(c.reduce)) + ", root " +
-                     std::to_string(c.root) + ", " + std::to_string(ranks) + " ranks";
+  std::string text = std::string(name(c.op)) + " of " + std::to_string(c.count) + " " + std::string(name(c.dtype)) +
+                     " by " + std::string(name(c.reduce)) + ", root " + std::to_string(c.root) + ", " +
+                     std::to_string(ranks) + " ranks";
   if (c.in_place) text += ", in place";
   if (c.gaps) text += ", with gaps";
   return text + ", case " + std::to_string(c.seed);
@@ -40,8 +40,7 @@ struct PartLists {
   std::int64_t extent = 0;
 
   PartLists() = default;
-  PartLists(std::vector<std::int64_t> of_each, bool gaps)
-      : counts(std::move(of_each)), offsets(counts.size()) {
+  PartLists(std::vector<std::int64_t> of_each, bool gaps) : counts(std::move(of_each)), offsets(counts.size()) {
     explicit_offsets = gaps;
     for (std::size_t i = 0; i < counts.size(); ++i) {
       const std::size_t r = gaps ? counts.size() - 1 - i : i;
@@ -77,8 +76,7 @@ struct Shape {
 
 /// What rank `from` sends to rank `to` in v-collectives: unequal, and nothing for some.
 inline std::int64_t v_count(const Case& c, int from, int to) {
-  const std::uint64_t step =
-      (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;
+  const std::uint64_t step = (static_cast<std::uint64_t>(from) * 5 + static_cast<std::uint64_t>(to) * 3 + c.seed) % 4;
   return c.count * static_cast<std::int64_t>(step) + (step == 3 ? 1 : 0);
 }
 
@@ -102,9 +100,7 @@ inline Shape equal_shape(const Case& c, int rank, int n) {
       s.takes = root;
       if (root) s.moves = {{0, c.count, every_rank, 0}};
       break;
-    case Op::all_reduce:
-      s.moves = {{0, c.count, every_rank, 0}};
-      break;
+    case Op::all_reduce: s.moves = {{0, c.count, every_rank, 0}}; break;
     case Op::gather:
     case Op::all_gather:
       s.takes = root || c.op == Op::all_gather;
@@ -127,9 +123,7 @@ inline Shape equal_shape(const Case& c, int rank, int n) {
       s.in = s.out = all;
       for (int r = 0; r < n; ++r) s.moves.push_back({r * c.count, c.count, r, rank * c.count});
       break;
-    default:
-      s = {};
-      break;  // barrier
+    default: s = {}; break;  // barrier
   }
   return s;
 }

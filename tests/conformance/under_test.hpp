@@ -22,9 +22,7 @@ inline std::string environment(const char* variable, const char* otherwise) {
   return text && *text ? text : otherwise;
 }
 
-inline std::string backend_under_test() {
-  return environment("MEDLEY_TEST_BACKEND", "shm");
-}
+inline std::string backend_under_test() { return environment("MEDLEY_TEST_BACKEND", "shm"); }
 /// NCCL does not move host memory; the data that a test compares uses shm, or gloo where there are several hosts.
 inline std::vector<std::string> backends_under_test() {
   if (backend_under_test() == "nccl") return {"nccl", "shm"};
@@ -32,28 +30,16 @@ inline std::vector<std::string> backends_under_test() {
   return {backend_under_test()};
 }
 /// What NCCL lacks: tags, any source, messages shorter than their receive, comms issued in different orders.
-inline bool over_nccl() {
-  return backend_under_test() == "nccl" || backend_under_test() == "nccl+nccl";
-}
+inline bool over_nccl() { return backend_under_test() == "nccl" || backend_under_test() == "nccl+nccl"; }
 /// Algorithms over messages run on host memory, staged or not.
-inline bool fills_in() {
-  return !backend_under_test().starts_with("nccl");
-}
-inline std::string kind_of_ranks() {
-  return environment("MEDLEY_TEST_RANKS", "processes");
-}
-inline bool full() {
-  return environment("MEDLEY_TEST_FULL", "0") == "1";
-}
+inline bool fills_in() { return !backend_under_test().starts_with("nccl"); }
+inline std::string kind_of_ranks() { return environment("MEDLEY_TEST_RANKS", "processes"); }
+inline bool full() { return environment("MEDLEY_TEST_FULL", "0") == "1"; }
 /// Sanitizers see only threads and are slow: fewer cases of each kind.
-inline bool reduced() {
-  return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1";
-}
+inline bool reduced() { return kind_of_ranks() == "threads" || environment("MEDLEY_TEST_REDUCED", "0") == "1"; }
 
 /// Backends that combine in rank order: their floats are also compared bit for bit.
-inline bool rank_order_promised() {
-  return backend_under_test() == "shm";
-}
+inline bool rank_order_promised() { return backend_under_test() == "shm"; }
 
 using CommBody = std::function<void(Comm&)>;
 
@@ -63,8 +49,7 @@ inline Context& launched_context() {
 }
 
 /// Runs the body on every rank of a comm of `size` ranks. `deadline` is the context's.
-inline void with_ranks(int size, const CommBody& body,
-                       std::chrono::nanoseconds deadline = std::chrono::minutes(5)) {
+inline void with_ranks(int size, const CommBody& body, std::chrono::nanoseconds deadline = std::chrono::minutes(5)) {
   if (kind_of_ranks() == "launched") {
     Comm world = launched_context().world();
     if (world.size() < size) GTEST_SKIP() << "the job has only " << world.size() << " ranks";

@@ -84,33 +84,22 @@ struct Bf16 : Float<std::uint16_t, float, 7, 126> {
 template <class Visit>
 auto with_type(DType dtype, Visit visit) {
   switch (dtype) {
-    case DType::f64:
-      return visit(F64{});
-    case DType::f32:
-      return visit(F32{});
-    case DType::f16:
-      return visit(F16{});
-    case DType::bf16:
-      return visit(Bf16{});
-    case DType::i64:
-      return visit(Integer<std::int64_t>{});
-    case DType::i32:
-      return visit(Integer<std::int32_t>{});
-    case DType::i16:
-      return visit(Integer<std::int16_t>{});
-    case DType::i8:
-      return visit(Integer<std::int8_t>{});
-    case DType::u8:
-      return visit(Integer<std::uint8_t>{});
-    case DType::boolean:
-      break;
+    case DType::f64: return visit(F64{});
+    case DType::f32: return visit(F32{});
+    case DType::f16: return visit(F16{});
+    case DType::bf16: return visit(Bf16{});
+    case DType::i64: return visit(Integer<std::int64_t>{});
+    case DType::i32: return visit(Integer<std::int32_t>{});
+    case DType::i16: return visit(Integer<std::int16_t>{});
+    case DType::i8: return visit(Integer<std::int8_t>{});
+    case DType::u8: return visit(Integer<std::uint8_t>{});
+    case DType::boolean: break;
   }
   return visit(Boolean{});
 }
 
 /// Writes elements [at, at + count) of a rank's input.
-inline void write_input(std::byte* to, DType dtype, std::uint64_t seed, int rank, std::int64_t at,
-                        std::int64_t count) {
+inline void write_input(std::byte* to, DType dtype, std::uint64_t seed, int rank, std::int64_t at, std::int64_t count) {
   with_type(dtype, [&](auto type) {
     using E = decltype(type);
     for (std::int64_t i = 0; i < count; ++i) {
@@ -143,8 +132,8 @@ inline void write_reduced(std::byte* to, DType dtype, ReduceOp op, std::uint64_t
 /// The first element of a float reduction that exceeds the stated bound, or -1. The bound holds for any order
 /// and for rounding after every step: n·u·Σ|x| for a sum (divided by n for an average), n·u·|Πx| for a
 /// product; u is the type's unit roundoff. min and max are exact. Looks at every `stride`th element.
-inline std::int64_t first_beyond_bound(const std::byte* got, DType dtype, ReduceOp op, std::uint64_t seed,
-                                       int n, std::int64_t at, std::int64_t count, std::int64_t stride) {
+inline std::int64_t first_beyond_bound(const std::byte* got, DType dtype, ReduceOp op, std::uint64_t seed, int n,
+                                       std::int64_t at, std::int64_t count, std::int64_t stride) {
   return with_type(dtype, [&](auto type) -> std::int64_t {
     using E = decltype(type);
     if constexpr (E::floating) {
@@ -171,8 +160,6 @@ inline std::int64_t first_beyond_bound(const std::byte* got, DType dtype, Reduce
   });
 }
 
-inline bool floating(DType dtype) {
-  return reducible(dtype, ReduceOp::avg);
-}
+inline bool floating(DType dtype) { return reducible(dtype, ReduceOp::avg); }
 
 }  // namespace medley::conformance

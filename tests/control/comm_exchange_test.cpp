@@ -1,4 +1,5 @@
-// Creating comms by an exchange of the control threads: no key stays in the store, and ranks that do not take part are named.
+// Creating comms by an exchange of the control threads: no key stays in the store, and ranks that do not take part are
+// named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,39 +75,45 @@ TEST(CommExchange, leaves_no_keys_in_the_store) {
 
 TEST(CommExchange, names_the_rank_that_does_not_take_part) {
   std::atomic<int> told = 0;
-  test::run_threads(3, [&](Context& context) {
-    Comm world = context.world();
-    world.barrier();
-    if (world.rank() != 1) {
-      try {
-        context.make_comm("for all", std::vector<int>{0, 1, 2}, {.deadline = 300ms});
-        ADD_FAILURE() << "a comm was made without rank 1";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::timeout);
-        EXPECT_THAT(error.what(), HasSubstr("making comm for all: rank 1 did not take part within the deadline"));
-        EXPECT_EQ(error.context().ranks, std::vector<int>{1});
-      }
-      ++told;
-    }
-    while (told < 2) std::this_thread::yield();   // a rank that has left would be named instead
-  }, [](ContextOptions& options) { options.backends = {"shm"}; });
+  test::run_threads(
+      3,
+      [&](Context& context) {
+        Comm world = context.world();
+        world.barrier();
+        if (world.rank() != 1) {
+          try {
+            context.make_comm("for all", std::vector<int>{0, 1, 2}, {.deadline = 300ms});
+            ADD_FAILURE() << "a comm was made without rank 1";
+          } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::timeout);
+            EXPECT_THAT(error.what(), HasSubstr("making comm for all: rank 1 did not take part within the deadline"));
+            EXPECT_EQ(error.context().ranks, std::vector<int>{1});
+          }
+          ++told;
+        }
+        while (told < 2) std::this_thread::yield();  // a rank that has left would be named instead
+      },
+      [](ContextOptions& options) { options.backends = {"shm"}; });
 }
 
 TEST(CommExchange, runs_the_engine_meanwhile) {
-  test::run_threads(2, [](Context& context) {
-    Comm world = context.world();
-    std::vector<float> large(4 << 20, static_cast<float>(world.rank()));
-    const int members[] = {0, 1};
-    if (world.rank() == 0) {
-      Work sent = world.send(large, 1, {.async = true});
-      context.make_comm("both", members);   // the other rank gets here once it has everything
-      sent.wait();
-    } else {
-      world.recv(large, 0);
-      EXPECT_EQ(large.back(), 0.0f);
-      context.make_comm("both", members);
-    }
-  }, [](ContextOptions& options) { options.backends = {"shm"}; });
+  test::run_threads(
+      2,
+      [](Context& context) {
+        Comm world = context.world();
+        std::vector<float> large(4 << 20, static_cast<float>(world.rank()));
+        const int members[] = {0, 1};
+        if (world.rank() == 0) {
+          Work sent = world.send(large, 1, {.async = true});
+          context.make_comm("both", members);  // the other rank gets here once it has everything
+          sent.wait();
+        } else {
+          world.recv(large, 0);
+          EXPECT_EQ(large.back(), 0.0f);
+          context.make_comm("both", members);
+        }
+      },
+      [](ContextOptions& options) { options.backends = {"shm"}; });
 }
 
 }  // namespace

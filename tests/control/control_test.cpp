@@ -1,5 +1,5 @@
-// The control thread: messages reach everyone once, a goodbye is not a loss, a killed process is one, unauthenticated clients get
-// nowhere and stay few, exchanges, silence, and ranks that others declared lost.
+// The control thread: messages reach everyone once, a goodbye is not a loss, a killed process is one, unauthenticated
+// clients get nowhere and stay few, exchanges, silence, and ranks that others declared lost.
 #include "control/control.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,10 @@ struct Heard {
   std::vector<int> lost, left;
 
   Listener listener() {
-    return {.on_message = [this](int from, const Message& m) { add([&] { messages.push_back(std::to_string(from) + m.kind + m.body); }); },
+    return {.on_message =
+                [this](int from, const Message& m) {
+                  add([&] { messages.push_back(std::to_string(from) + m.kind + m.body); });
+                },
             .on_lost = [this](int rank, const std::string&) { add([&] { lost.push_back(rank); }); },
             .on_left = [this](int rank) { add([&] { left.push_back(rank); }); },
             .on_tick = {},
@@ -78,7 +81,7 @@ struct Job {
       controls[static_cast<std::size_t>(r)]->start(endpoints, "secret", heard[static_cast<std::size_t>(r)].listener());
     }
   }
-  std::vector<Heard> heard;   // outlives the threads that write to it
+  std::vector<Heard> heard;  // outlives the threads that write to it
   std::vector<std::unique_ptr<Control>> controls;
 };
 
@@ -92,7 +95,7 @@ TEST(Control, MessagesReachEveryoneOnceAndOneRankAlone) {
       const std::size_t expected = r == size - 1 ? 2 : 1;
       EXPECT_TRUE(h.until([&] { return h.messages.size() >= expected; })) << r << " of " << size;
     }
-    job.controls[1]->send(Control::everyone, {"later", ""});   // a duplicate would arrive before this
+    job.controls[1]->send(Control::everyone, {"later", ""});  // a duplicate would arrive before this
     for (int r = 2; r < size; ++r) {
       Heard& h = job.heard[static_cast<std::size_t>(r)];
       const std::size_t expected = r == size - 1 ? 3 : 2;
@@ -128,8 +131,10 @@ TEST(Control, AStrangerGetsNowhere) {
 TEST(Control, ACrowdOfStrangersIsKeptSmall) {
   Job job(2);
   std::vector<Descriptor> crowd;
-  for (std::size_t i = 0; i < 2 * Control::most_strangers; ++i) crowd.push_back(knock(job.controls[0]->endpoint().port));
-  for (std::size_t i = 0; i < Control::most_strangers; ++i) EXPECT_TRUE(is_closed(crowd[i])) << i;   // the oldest go first
+  for (std::size_t i = 0; i < 2 * Control::most_strangers; ++i)
+    crowd.push_back(knock(job.controls[0]->endpoint().port));
+  // The oldest go first
+  for (std::size_t i = 0; i < Control::most_strangers; ++i) EXPECT_TRUE(is_closed(crowd[i])) << i;
   job.controls[1]->send(0, {"still", ""});
   Heard& h = job.heard[0];
   EXPECT_TRUE(h.until([&] { return h.messages.size() == 1; }));
@@ -151,7 +156,7 @@ TEST(Control, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   Descriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const rlimit none{static_cast<rlim_t>(stranger.fd()), before.rlim_max};   // below every free descriptor number
+  const rlimit none{static_cast<rlim_t>(stranger.fd()), before.rlim_max};  // below every free descriptor number
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   sockaddr_in there{};
   there.sin_family = AF_INET;
@@ -159,7 +164,7 @@ TEST(Control, WithoutDescriptorsItWaitsInsteadOfSpinning) {
   there.sin_port = htons(job.controls[0]->endpoint().port);
   EXPECT_EQ(connect(stranger.fd(), reinterpret_cast<sockaddr*>(&there), sizeof there), 0);
   const double began = cpu_seconds();
-  std::this_thread::sleep_for(1s);   // the measured interval
+  std::this_thread::sleep_for(1s);  // the measured interval
   EXPECT_LT(cpu_seconds() - began, 0.3);
   setrlimit(RLIMIT_NOFILE, &before);
   pollfd greeted{stranger.fd(), POLLIN, 0};
@@ -174,8 +179,9 @@ TEST(Control, ExchangesGiveEveryMemberEverybodysString) {
   for (int round = 0; round < 20; ++round) {
     for (const auto& members : {all, some}) {
       for (std::size_t place = 0; place < members.size(); ++place) {
-        gatherings.push_back(std::make_shared<Gathering>(std::to_string(round) + "/" + std::to_string(members.size()), members,
-                                                         static_cast<int>(place), std::to_string(members[place])));
+        gatherings.push_back(std::make_shared<Gathering>(std::to_string(round) + "/" + std::to_string(members.size()),
+                                                         members, static_cast<int>(place),
+                                                         std::to_string(members[place])));
         job.controls[static_cast<std::size_t>(members[place])]->start(gatherings.back());
       }
     }
@@ -193,7 +199,7 @@ class Played {
  public:
   explicit Played(const DetectorLimits& limits) : control_(0, 2, true), socket_(knock(control_.endpoint().port)) {
     Endpoint own = control_.endpoint(), other = own;
-    other.port = 0;   // no listener to connect to
+    other.port = 0;  // no listener to connect to
     other.pid = own.pid;
     control_.start({own, other}, "secret", heard.listener(), limits);
     while (!link_.joined()) exchange();
@@ -241,17 +247,18 @@ TEST(Control, ASilentRankIsShownAndTakenBackButNotLost) {
     taken_back = one.heard.changed.wait_for(lock, 200ms, [&] { return one.heard.notices.size() >= 2; });
   }
   EXPECT_NE(one.heard.notices[1].find("no longer suspects rank 1"), std::string::npos) << one.heard.notices[1];
-  EXPECT_TRUE(one.heard.until([&] { return one.heard.lost.empty(); }));   // under its lock
+  EXPECT_TRUE(one.heard.until([&] { return one.heard.lost.empty(); }));  // under its lock
 }
 
 TEST(Control, NonsenseFromARankDoesNoHarm) {
   Played one({});
-  for (const char* body : {"", "1", "1 2", "x y z", "1 3 {", "1 4 {}", "1 5 {\"rank\":\"x\"}", "1 6 {\"rank\":99}", "1 7 [1]"}) {
+  for (const char* body :
+       {"", "1", "1 2", "x y z", "1 3 {", "1 4 {}", "1 5 {\"rank\":\"x\"}", "1 6 {\"rank\":99}", "1 7 [1]"}) {
     for (const char* kind : {"lost", "all/news", "gather/up", "gather/down", ""}) one.say({kind, body});
   }
   one.say({"end", ""});
   EXPECT_TRUE(one.heard.until([&] { return !one.heard.messages.empty() && one.heard.messages.back() == "1end"; }));
-  EXPECT_TRUE(one.heard.until([&] { return one.heard.lost.empty(); }));   // under its lock
+  EXPECT_TRUE(one.heard.until([&] { return one.heard.lost.empty(); }));  // under its lock
 }
 
 }  // namespace

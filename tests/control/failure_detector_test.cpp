@@ -1,4 +1,5 @@
-// The failure detector on a simulated clock: cut hosts, stopped ranks, one-way loss, outages that heal, pauses of its own process.
+// The failure detector on a simulated clock: cut hosts, stopped ranks, one-way loss, outages that heal, pauses of its
+// own process.
 #include "control/failure_detector.hpp"
 
 #include <gtest/gtest.h>
@@ -18,9 +19,9 @@ class Detector : public testing::Test {
   void SetUp() override { detector_.linked(1, now_); }
 
   struct Link {
-    bool hears = true;      ///< heartbeats arrive
-    bool answers = true;    ///< segments from its kernel arrive
-    bool delivers = true;   ///< sent data arrives and is acknowledged
+    bool hears = true;     ///< heartbeats arrive
+    bool answers = true;   ///< segments from its kernel arrive
+    bool delivers = true;  ///< sent data arrives and is acknowledged
   };
   /// The findings during this time.
   std::vector<FailureDetector::Finding> pass(milliseconds time, Link link) {
@@ -30,7 +31,8 @@ class Detector : public testing::Test {
       if (link.hears) detector_.heard(1, now_);
       if (link.answers) quiet_since_ = now_;
       if (link.delivers) acknowledged_ += 30;
-      detector_.transport(1, {!link.delivers, acknowledged_, std::chrono::duration_cast<milliseconds>(now_ - quiet_since_)}, now_);
+      detector_.transport(
+          1, {!link.delivers, acknowledged_, std::chrono::duration_cast<milliseconds>(now_ - quiet_since_)}, now_);
       for (auto& finding : detector_.look(now_)) {
         at_.push_back(now_);
         found.push_back(std::move(finding));
@@ -56,7 +58,8 @@ TEST_F(Detector, says_nothing_about_a_rank_that_answers) { EXPECT_TRUE(pass(1h, 
 TEST_F(Detector, suspects_a_cut_host_within_a_second_and_loses_it_within_six) {
   pass(10s, {});
   const auto cut = now_;
-  EXPECT_EQ(kinds(pass(10s, {.hears = false, .answers = false, .delivers = false})), (std::vector{Kind::suspected, Kind::lost}));
+  EXPECT_EQ(kinds(pass(10s, {.hears = false, .answers = false, .delivers = false})),
+            (std::vector{Kind::suspected, Kind::lost}));
   EXPECT_LE(at_[0] - cut, 1s);
   EXPECT_GT(at_[1] - cut, 4s);
   EXPECT_LE(at_[1] - cut, 6s);
@@ -95,15 +98,15 @@ TEST_F(Detector, keeps_a_host_whose_outage_heals_by_the_answer_to_a_new_connecti
 
 TEST_F(Detector, blames_nobody_for_a_pause_of_its_own) {
   pass(1s, {});
-  now_ += 60s;   // this process was stopped
+  now_ += 60s;  // this process was stopped
   EXPECT_TRUE(detector_.look(now_).empty());
   EXPECT_TRUE(pass(1s, {}).empty());
 }
 
 TEST_F(Detector, loses_a_rank_whose_process_ended_after_the_grace_for_its_goodbye) {
   detector_.process_ended(1, now_);
-  detector_.process_ended(2, now_);   // on this host, without a link
-  detector_.forget(2);                // its goodbye arrived
+  detector_.process_ended(2, now_);  // on this host, without a link
+  detector_.forget(2);               // its goodbye arrived
   const auto found = pass(1s, {.hears = false});
   ASSERT_EQ(kinds(found), std::vector{Kind::lost});
   EXPECT_EQ(found[0].rank, 1);
@@ -125,7 +128,8 @@ TEST(DetectorLimitsText, come_from_the_environment_and_wrong_ones_are_named) {
       DetectorLimits::from(variable);
       FAIL() << wrong;
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find(std::string("MEDLEY_LOST_AFTER=") + wrong), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find(std::string("MEDLEY_LOST_AFTER=") + wrong), std::string::npos)
+          << error.what();
     }
   }
 }

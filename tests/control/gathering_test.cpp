@@ -1,4 +1,5 @@
-// The all-gather of small strings as a protocol: any number of ranks, any order of messages, late callers, different calls.
+// The all-gather of small strings as a protocol: any number of ranks, any order of messages, late callers, different
+// calls.
 #include "control/gathering.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +62,7 @@ TEST(Gathering, gives_everyone_everyones_strings_in_two_messages_a_rank) {
     std::vector<std::shared_ptr<Gathering>> calls;
     for (int place : shuffled(size, 3)) {
       calls.push_back(net.call("comm", members, place));
-      if (place % 3 == 0) net.deliver_all();   // some call after messages for them have arrived
+      if (place % 3 == 0) net.deliver_all();  // some call after messages for them have arrived
     }
     net.deliver_all();
     std::vector<std::string> expected;
@@ -77,7 +78,8 @@ TEST(Gathering, gives_everyone_everyones_strings_in_two_messages_a_rank) {
 
 TEST(Gathering, keeps_several_apart) {
   Net net(4);
-  const auto a = net.call("a", {0, 1}, 0), b = net.call("b", {1, 0}, 0), c = net.call("b", {1, 0}, 1), d = net.call("a", {0, 1}, 1);
+  const auto a = net.call("a", {0, 1}, 0), b = net.call("b", {1, 0}, 0), c = net.call("b", {1, 0}, 1),
+             d = net.call("a", {0, 1}, 1);
   net.deliver_all();
   EXPECT_EQ(a->all(), (std::vector<std::string>{"of 0", "of 1"}));
   EXPECT_EQ(b->all(), (std::vector<std::string>{"of 1", "of 0"}));
@@ -110,7 +112,7 @@ TEST(Gathering, says_who_has_not_called) {
   EXPECT_EQ(asks->not_called(0ms), (std::vector<int>{2, 4}));
 }
 
-TEST(Gathering, knows_that_who_asks_has_called) {   // it may leave before it can answer
+TEST(Gathering, knows_that_who_asks_has_called) {  // it may leave before it can answer
   Net net(3);
   const std::vector<int> members{0, 1, 2};
   const auto asked = net.call("comm", members, 2);
@@ -150,7 +152,8 @@ TEST(Gathering, takes_no_harm_from_garbage) {
   const auto call = net.call("comm", {0, 1}, 0);
   std::vector<Gatherings::Outgoing> out;
   for (const char* kind : {"gather/up", "gather/down", "gather/ask", "gather/called", "gather/else"}) {
-    for (const std::string& body : {std::string(), std::string("\xff\xff\xff\xff", 4), std::string("\1\0\0\0x", 5), std::string(100, 'x')}) {
+    for (const std::string& body :
+         {std::string(), std::string("\xff\xff\xff\xff", 4), std::string("\1\0\0\0x", 5), std::string(100, 'x')}) {
       net.ranks[0].receive(1, {kind, body}, out);
     }
   }

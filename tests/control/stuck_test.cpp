@@ -32,9 +32,10 @@ void expect_diagnosis(const std::string& file, bool async, const char* shown) {
         world.all_reduce(std::span(&x, 1), sum);
         try {
           if (world.rank() == 1) {
-            if (async) world.barrier({.async = true}).wait();   // to avoid the inline path
+            if (async) world.barrier({.async = true}).wait();  // to avoid the inline path
             world.send(std::span(&x, 1), 0, {.async = async, .deadline = 20s, .tag = 77}).wait();
-            for (;;) world.all_reduce(std::span(&x, 1), sum);   // the first may find data that rank 0 sent before it gave up
+            // The first may find data that rank 0 sent before it gave up
+            for (;;) world.all_reduce(std::span(&x, 1), sum);
           } else {
             if (async) world.barrier();
             world.all_reduce(std::span(&x, 1), sum, {.deadline = 2500ms});
@@ -52,7 +53,9 @@ void expect_diagnosis(const std::string& file, bool async, const char* shown) {
       [](ContextOptions& options) { options.backends = {"stuck"}; });
 }
 
-TEST_F(Stuck, in_a_blocking_call_it_answers) { expect_diagnosis(file_, false, "rank 1: completed #1, issued #1; send #1 with rank 0 over stuck running"); }
+TEST_F(Stuck, in_a_blocking_call_it_answers) {
+  expect_diagnosis(file_, false, "rank 1: completed #1, issued #1; send #1 with rank 0 over stuck running");
+}
 
 TEST_F(Stuck, in_an_async_call_it_answers) { expect_diagnosis(file_, true, "send #1 with rank 0 over stuck"); }
 

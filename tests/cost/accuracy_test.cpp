@@ -35,8 +35,8 @@ TEST(Accuracy, HeldOutStepsOfVTrainAreWithinItsOwnError) {
       for (MeasuredStep& step : *half) step.framework = framework;
     const PredictionError seen = prediction_error(halves.fit, machine);
     const PredictionError unseen = prediction_error(halves.held_out, machine);
-    std::cout << name(framework) << ": fit " << 100 * seen.mape << " %, held out " << 100 * unseen.mape
-              << " %, worst " << 100 * unseen.worst << " %\n";
+    std::cout << name(framework) << ": fit " << 100 * seen.mape << " %, held out " << 100 * unseen.mape << " %, worst "
+              << 100 * unseen.worst << " %\n";
     EXPECT_LT(unseen.mape,
               framework == Framework::megatron ? 0.063 : 0.084);  // vTrain's own on one node: 8.37 %
   }
@@ -49,8 +49,7 @@ TEST(Accuracy, KorthikantisTableIsWithinCalculonsError) {
   for (const auto& [name, step] : rows) {
     const double us = Step(step.model, step.layout, Framework::megatron, 0).cost(machine).step_us;
     const double error = us / step.us - 1;
-    std::cout << name << ": " << us * 1e-6 << " s, published " << step.us * 1e-6 << " s, " << 100 * error
-              << " %\n";
+    std::cout << name << ": " << us * 1e-6 << " s, published " << step.us * 1e-6 << " s, " << 100 * error << " %\n";
     sum += std::abs(error);
     worst = std::max(worst, std::abs(error));
   }

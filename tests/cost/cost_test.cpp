@@ -41,10 +41,9 @@ TEST(Cost, MegatronsWeightGradientsAddToTheMainGradients) {
       Entry plain = entry;
       plain.gemm.accumulated = 0;
       const double bytes = static_cast<double>(most * entry.gemm.m * entry.gemm.n);
-      EXPECT_NEAR(
-          kernels.us(entry) - kernels.us(plain),
-          (kernels.stream_us(StreamOp::elementwise, bytes) - kernels.stream_us(StreamOp::elementwise, 0)) / 4,
-          1e-6);
+      EXPECT_NEAR(kernels.us(entry) - kernels.us(plain),
+                  (kernels.stream_us(StreamOp::elementwise, bytes) - kernels.stream_us(StreamOp::elementwise, 0)) / 4,
+                  1e-6);
     });
     return most;
   };
@@ -55,8 +54,8 @@ TEST(Cost, MegatronsWeightGradientsAddToTheMainGradients) {
 
 TEST(Cost, BreakdownSumsToTheStep) {
   const Model model = published::gpt(2048, 16, 24);
-  for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed,
-                                    Framework::neox, Framework::ddp, Framework::fsdp2}) {
+  for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox,
+                                    Framework::ddp, Framework::fsdp2}) {
     const bool pipelined = framework != Framework::ddp && framework != Framework::fsdp2;
     Layout layout = pipelined ? layout_of(4, 2, 4, 8) : layout_of(32, 1, 1, 2);
     check(layout, model);
@@ -119,8 +118,7 @@ TEST(Cost, DebugChecksKeepTheHostBusyWithEveryRankOfAGroup) {
     layout.flags.distributed_debug = debug;
     return step_us(model, layout, framework, machine);
   };
-  const Layout pipeline = layout_of(4, 2, 2, 8), one_host = layout_of(2, 2, 2, 8),
-               flat = layout_of(8, 2, 1, 8);
+  const Layout pipeline = layout_of(4, 2, 2, 8), one_host = layout_of(2, 2, 2, 8), flat = layout_of(8, 2, 1, 8);
   EXPECT_EQ(us(pipeline, std::nullopt), us(pipeline, true));
   EXPECT_GT(us(pipeline, true), 1.5 * us(pipeline, false));
   EXPECT_EQ(us(one_host, std::nullopt), us(one_host, false));
@@ -134,11 +132,9 @@ TEST(Cost, FlopsAreThoseOfThePapers) {
   Layout layout = layout_of(1, 8, 8, 64);
   check(layout, model);
   const double b = 64, s = 2048, l = 96, h = 12288, v = 51200;
-  EXPECT_NEAR(model_flops(model, layout) / (72 * b * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h))), 1,
-              1e-3);
+  EXPECT_NEAR(model_flops(model, layout) / (72 * b * s * l * h * h * (1 + s / (6 * h) + v / (12 * l * h))), 1, 1e-3);
   layout.recompute = Recompute::full;
-  EXPECT_NEAR(hardware_flops(model, layout) / (96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h))),
-              1, 1e-3);
+  EXPECT_NEAR(hardware_flops(model, layout) / (96 * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h))), 1, 1e-3);
 }
 
 TEST(Cost, ATrillionParametersOnThousandsOfGpusIsFinite) {

@@ -76,19 +76,17 @@ TEST(CalibrateMachine, TakesStepTimesFromRecordedRuns) {
       "llama-2-7b,a100-80-sxm,8,fsdp2,bf16,4096,1,8,8,1,1,,runs/a\n"
       "llama-2-7b,a100-80-sxm,8,fsdp2,bf16,4096,1,8,8,1,1,1600,runs/b\n");
   std::vector<std::string> read;
-  const auto rows =
-      read_measured(model::read_file(file.path()), file.path(), 0, nullptr, [&](const std::string& path) {
-        read.push_back(path);
-        return 1.5e6;
-      });
+  const auto rows = read_measured(model::read_file(file.path()), file.path(), 0, nullptr, [&](const std::string& path) {
+    read.push_back(path);
+    return 1.5e6;
+  });
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].us, 1.5e6);
   EXPECT_EQ(rows[1].us, 1.6e6);  // given: the trace is not read
   ASSERT_EQ(read.size(), 1u);
   EXPECT_EQ(read[0], (std::filesystem::path(file.path()).parent_path() / "runs/a").string());
-  EXPECT_NE(
-      refusal([&] { read_measured(model::read_file(file.path()), file.path(), 0); }).find("names a trace"),
-      std::string::npos);
+  EXPECT_NE(refusal([&] { read_measured(model::read_file(file.path()), file.path(), 0); }).find("names a trace"),
+            std::string::npos);
 }
 
 TEST(CalibrateMachine, TheFileKeepsTheSwitchAndTheLevels) {
@@ -117,8 +115,7 @@ TEST(CalibrateMachine, KeptConstantsStayAndTheFileReadsBack) {
   EXPECT_LE(result.fit.mape, calibrate_machine(untouched).fit.mape);
   const Machine read = parse_machine(machine_toml(result), "here.toml");
   EXPECT_EQ(read.gpu.name, result.machine.gpu.name);
-  EXPECT_NEAR(read.constants.step_us, result.machine.constants.step_us,
-              1e-5 * result.machine.constants.step_us);
+  EXPECT_NEAR(read.constants.step_us, result.machine.constants.step_us, 1e-5 * result.machine.constants.step_us);
   EXPECT_EQ(to_json(result)["constants"]["gap_us"], result.before.gap_us);
 }
 
@@ -140,8 +137,7 @@ TEST(GemmTimes, SustainedIsSlowerAndColumnMajorExchangesTheSides) {
   request.sustained = true;
   const GemmTime held = gemm_times(request).rows[0].time;
   EXPECT_GT(held.us, burst.rows[0].time.us);
-  EXPECT_NEAR(held.us * held.tflops, burst.rows[0].time.us * burst.rows[0].time.tflops,
-              1e-6 * held.us * held.tflops);
+  EXPECT_NEAR(held.us * held.tflops, burst.rows[0].time.us * burst.rows[0].time.tflops, 1e-6 * held.us * held.tflops);
 }
 
 TEST(FitSweep, ReportsEveryGroupAndCalibratesOnlyWhenAsked) {
@@ -149,8 +145,8 @@ TEST(FitSweep, ReportsEveryGroupAndCalibratesOnlyWhenAsked) {
   std::string text = "m,n,k,batch,layout,type,us,name\n";
   for (int i = 0; i < 600; ++i) {
     const Gemm gemm{.m = 64 + 8 * i, .n = 128 + 16 * (i % 50), .k = 256 + 64 * (i % 7)};
-    text += std::to_string(gemm.m) + "," + std::to_string(gemm.n) + "," + std::to_string(gemm.k) +
-            ",1,TN,bf16," + std::to_string(gpu.predict_us(gemm)) + ",q\n";
+    text += std::to_string(gemm.m) + "," + std::to_string(gemm.n) + "," + std::to_string(gemm.k) + ",1,TN,bf16," +
+            std::to_string(gpu.predict_us(gemm)) + ",q\n";
   }
   const TemporaryFile file(text);
   FitRequest request;

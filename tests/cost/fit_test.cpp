@@ -61,9 +61,7 @@ TEST(Fit, FewProductsAreRefusedAndAFewHundredCalibrate) {
   EXPECT_LT(accuracy(quick, some).mape, accuracy(GpuModel(gpu), some).mape);
 }
 
-TEST(Fit, SweepWithoutTimesIsRefused) {
-  EXPECT_THROW(read_sweep(MEDLEY_SHAPE_TESTS "/CMakeLists.txt"), Error);
-}
+TEST(Fit, SweepWithoutTimesIsRefused) { EXPECT_THROW(read_sweep(MEDLEY_SHAPE_TESTS "/CMakeLists.txt"), Error); }
 
 }  // namespace
 }  // namespace medley::cost

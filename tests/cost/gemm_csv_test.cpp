@@ -24,8 +24,7 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(GemmCsv, ReadsColumnsInAnyOrderAndIgnoresOthers) {
-  const auto gemms =
-      read("# measured\nlayout,K,colour,m,n,batch\nNT,30,red,10,20,4\r\n\nTN,3,\"a, b\",1,2,\n");
+  const auto gemms = read("# measured\nlayout,K,colour,m,n,batch\nNT,30,red,10,20,4\r\n\nTN,3,\"a, b\",1,2,\n");
   ASSERT_EQ(gemms.size(), 2u);
   EXPECT_EQ(gemms[0].m, 10);
   EXPECT_EQ(gemms[0].k, 30);

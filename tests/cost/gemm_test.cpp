@@ -45,9 +45,8 @@ TEST(Gemm, BytesCountEachOperandOnce) {
 }
 
 TEST(Gemm, ImpossibleSizesAreRefusedWithTheRule) {
-  for (const Gemm& bad :
-       {Gemm{.m = 0, .n = 1, .k = 1}, Gemm{.m = 1, .n = -4, .k = 1},
-        Gemm{.m = 1, .n = 1, .k = std::int64_t{1} << 40}, Gemm{.m = 1, .n = 1, .k = 1, .batch = 0}}) {
+  for (const Gemm& bad : {Gemm{.m = 0, .n = 1, .k = 1}, Gemm{.m = 1, .n = -4, .k = 1},
+                          Gemm{.m = 1, .n = 1, .k = std::int64_t{1} << 40}, Gemm{.m = 1, .n = 1, .k = 1, .batch = 0}}) {
     try {
       check(bad);
       FAIL() << "accepted";

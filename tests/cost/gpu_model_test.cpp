@@ -66,11 +66,10 @@ TEST(GpuModel, SwigluOfWidth10922TakesTwiceTheTimeOf10944) {
   const GpuModel h200 = GpuModel::named("h200-sxm");
   const auto layer = [&](std::int64_t ffn) {
     double us = 0;
-    for (const auto& [in, out, count] :
-         {std::tuple{std::int64_t{4096}, ffn, 2}, {ffn, std::int64_t{4096}, 1}})
-      us += count * (h200.predict_us(linear_forward("", 8192, in, out)) +
-                     h200.predict_us(linear_dgrad("", 8192, in, out)) +
-                     h200.predict_us(linear_wgrad("", 8192, in, out)));
+    for (const auto& [in, out, count] : {std::tuple{std::int64_t{4096}, ffn, 2}, {ffn, std::int64_t{4096}, 1}})
+      us +=
+          count * (h200.predict_us(linear_forward("", 8192, in, out)) +
+                   h200.predict_us(linear_dgrad("", 8192, in, out)) + h200.predict_us(linear_wgrad("", 8192, in, out)));
     return us;
   };
   EXPECT_GT(layer(10922) / layer(10944), 1.8);
@@ -83,8 +82,7 @@ TEST(GpuModel, LossesExplainTheTimeAboveTheIdeal) {
       const GemmTime time = model.predict(gemm);
       const double ideal = gemm.flops() / model.peak_tflops(gemm.type) * 1e-6;
       double sum = 0;
-      for (double part :
-           {time.lost.alignment, time.lost.tile, time.lost.wave, time.lost.memory, time.lost.launch}) {
+      for (double part : {time.lost.alignment, time.lost.tile, time.lost.wave, time.lost.memory, time.lost.launch}) {
         EXPECT_GE(part, 0);
         sum += part;
       }
@@ -121,8 +119,7 @@ TEST(GpuModel, SizesFarBeyondTheSweepStaySane) {
 TEST(GpuModel, AttentionTimesGrowWithWorkAndBackwardCostsMore) {
   for (const char* name : {"h200-sxm", "a100-80-sxm"}) {
     const GpuModel model = GpuModel::named(name);
-    Attention attention{
-        .batch = 4, .heads = 32, .kv_heads = 32, .seq_q = 2048, .seq_k = 2048, .head_dim = 128};
+    Attention attention{.batch = 4, .heads = 32, .kv_heads = 32, .seq_q = 2048, .seq_k = 2048, .head_dim = 128};
     const double once = model.attention_us(attention, false);
     EXPECT_GT(model.attention_us(attention, true), 1.5 * once);
     attention.batch = 8;

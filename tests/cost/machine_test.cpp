@@ -57,8 +57,7 @@ TEST(Machine, FaultsAreNamed) {
   EXPECT_NE(refusal("gpu = \"a100-80-sxm\"\n").find("'gpus_per_host' is missing"), std::string::npos);
   EXPECT_NE(refusal("gpu = \"gtx-970\"\n").find("gtx-970"), std::string::npos);
   EXPECT_NE(refusal(std::string("gpu_shre = 1\n") + small).find("unknown key 'gpu_shre'"), std::string::npos);
-  EXPECT_NE(refusal(std::string(small) + "colour = 1\n").find("[between]: unknown key 'colour'"),
-            std::string::npos);
+  EXPECT_NE(refusal(std::string(small) + "colour = 1\n").find("[between]: unknown key 'colour'"), std::string::npos);
   EXPECT_NE(refusal("gpu = \n").find("m.toml:1"), std::string::npos);
   EXPECT_THROW(find_machine("dgx-a1000"), Error);
   EXPECT_THROW(find_machine("/"), Error);
@@ -97,8 +96,8 @@ TEST(Links, TreesSaveLatencyOnManyHosts) {
 
 TEST(Links, AnOversubscribedSpineDividesWhatCrossesIt) {
   const Machine flat = parse_machine(small, "m.toml");
-  const Machine tapered = parse_machine(
-      std::string(small) + "[pod]\nunits = 2\noversubscription = 4\nlatency_us = 5\n", "m.toml");
+  const Machine tapered =
+      parse_machine(std::string(small) + "[pod]\nunits = 2\noversubscription = 4\nlatency_us = 5\n", "m.toml");
   std::vector<Count> near{0, 4}, far{0, 8};  // hosts of four, pods of two hosts
   const auto us = [](const Machine& m, const std::vector<Count>& ranks) {
     return LinkTime(m).collective_us(Op::all_gather, 1e9, group_shape(ranks, m));
@@ -134,10 +133,8 @@ TEST(Links, RingsAndTreesOverManyHostsTakeWhatWasPublished) {
   for (const Published& p : {Published{4, 389, 6287, 3736}, {8, 713, 7197, 3877}, {32, 2700, 8141, 6819}}) {
     const GroupShape group{.size = 8 * p.hosts, .hosts = p.hosts, .per_host = 8};
     EXPECT_NEAR(links.collective_us(Op::all_gather, 32 * 1048576.0, group), p.gather_32, 0.2 * p.gather_32);
-    EXPECT_NEAR(links.collective_us(Op::all_gather, 2048 * 1048576.0, group), p.gather_2048,
-                0.2 * p.gather_2048);
-    EXPECT_NEAR(links.collective_us(Op::all_reduce, 512 * 1048576.0, group), p.reduce_512,
-                0.25 * p.reduce_512);
+    EXPECT_NEAR(links.collective_us(Op::all_gather, 2048 * 1048576.0, group), p.gather_2048, 0.2 * p.gather_2048);
+    EXPECT_NEAR(links.collective_us(Op::all_reduce, 512 * 1048576.0, group), p.reduce_512, 0.25 * p.reduce_512);
   }
 }
 
@@ -154,9 +151,7 @@ TEST(Links, AllToAllOverHostsTakesWhatWasPublished) {
                              {16, 1.35, 4.24, 13.29},
                              {32, 1.70, 4.95, 16.18}}) {
     const GroupShape group{.size = 8 * p.hosts, .hosts = p.hosts, .per_host = 8};
-    const auto ms = [&](double mb) {
-      return 1e-3 * links.collective_us(Op::all_to_all, mb * 1048576, group);
-    };
+    const auto ms = [&](double mb) { return 1e-3 * links.collective_us(Op::all_to_all, mb * 1048576, group); };
     EXPECT_NEAR(ms(32), p.ms_32, 0.25 * p.ms_32) << p.hosts;
     EXPECT_NEAR(ms(128), p.ms_128, 0.2 * p.ms_128) << p.hosts;
     EXPECT_NEAR(ms(512), p.ms_512, 0.2 * p.ms_512) << p.hosts;
@@ -165,8 +160,7 @@ TEST(Links, AllToAllOverHostsTakesWhatWasPublished) {
 
 // 512 MiB on 4 and 8 GPUs of a host, ai-dynamo/aiconfigurator comm/nccl/2.29.2.
 TEST(Links, AllToAllInsideAHostMovesItsOwnPartToo) {
-  for (const auto& [machine, four, eight] :
-       {std::tuple{"dgx-h100", 1397.0, 1490.0}, {"dgx-b200", 825.0, 834.0}}) {
+  for (const auto& [machine, four, eight] : {std::tuple{"dgx-h100", 1397.0, 1490.0}, {"dgx-b200", 825.0, 834.0}}) {
     const LinkTime links(find_machine(machine));
     const auto us = [&](Count n) {
       return links.collective_us(Op::all_to_all, 512 * 1048576.0, {.size = n, .hosts = 1, .per_host = n});
@@ -204,9 +198,7 @@ TEST(Links, RingsOfManyBlocksKeepTheirDistanceBetweenHosts) {
 TEST(Links, BlocksOfARingLeaveAHostOneAfterAnother) {
   Machine m = parse_machine(small, "m.toml");
   const GroupShape near{.size = 4, .hosts = 1, .per_host = 4}, far{.size = 8, .hosts = 2, .per_host = 4};
-  const auto us = [&](const GroupShape& group) {
-    return LinkTime(m).collective_us(Op::all_gather, 8, group);
-  };
+  const auto us = [&](const GroupShape& group) { return LinkTime(m).collective_us(Op::all_gather, 8, group); };
   const double inside = us(near), across = us(far);
   m.between.message_gap_us = 100;
   EXPECT_EQ(us(near), inside);

@@ -55,8 +55,7 @@ TEST(Memory, WholeExpertsKeepTheirOwnRanksTokensAlone) {
 }
 
 TEST(Memory, TheSentenceSaysMarginAndReason) {
-  const Memory memory{
-      .parameters = 10'000'000'000, .gradients = 0, .optimizer = 0, .activations = 60'000'000'000};
+  const Memory memory{.parameters = 10'000'000'000, .gradients = 0, .optimizer = 0, .activations = 60'000'000'000};
   const std::string text = fit_sentence(memory, 80e9);
   EXPECT_NE(text.find("fits by 5.2 GB"), std::string::npos) << text;
   EXPECT_NE(text.find("activations"), std::string::npos) << text;

@@ -68,8 +68,7 @@ TEST(OneAnswer, PlanAndReplaysPredictionAgree) {
         {"schema", "medley.schedule/1"}, {"world", layout.world()}, {"ranks", nlohmann::json::array()}};
     for (plan::Count rank = 0; rank < layout.world(); ++rank) {
       const cost::Step own(model, layout, plan::Framework::textbook, rank);
-      all["ranks"].push_back(
-          nlohmann::json(plan::schedule_json(own.schedule(), layout, rank, own.entry_us(machine))));
+      all["ranks"].push_back(nlohmann::json(plan::schedule_json(own.schedule(), layout, rank, own.entry_us(machine))));
     }
     const replay::WorldSchedule schedule = replay::schedule_from_json(all, "test");
     replay::Places places;

@@ -63,8 +63,7 @@ TEST(Overlap, StagesOfAnInterleavedPipelineGatherTheirParametersAtTheSameTime) {
   make_schedule(model_7b, l, Framework::megatron, 0).walk([&](const Entry& entry, const Place& place) {
     // a chunk has two layers
     if (entry.module == "attention.qkv" && entry.phase == Phase::forward && place.layer % 2 == 0) ++passes;
-    if (entry.kind == Kind::comm && entry.op == Op::all_gather && entry.group == "dp")
-      passes_before.push_back(passes);
+    if (entry.kind == Kind::comm && entry.op == Op::all_gather && entry.group == "dp") passes_before.push_back(passes);
   });
   ASSERT_GE(passes_before.size(), 4u);
   EXPECT_EQ(passes_before.front(), 0u);
@@ -77,8 +76,7 @@ TEST(Overlap, TensorParallelOverlapRunsProductsInPartsAndReducesTheLastPartAtThe
   check(l, model_7b);
   Count gathered = 0, reduced = 0;
   make_schedule(model_7b, l, Framework::megatron, 0).tally([&](const Entry& entry, Count count) {
-    if (entry.kind == Kind::gemm && entry.gemm.parts > 1)
-      (entry.gemm.layout == "TN" ? gathered : reduced) += count;
+    if (entry.kind == Kind::gemm && entry.gemm.parts > 1) (entry.gemm.layout == "TN" ? gathered : reduced) += count;
     if (entry.kind == Kind::comm && entry.op == Op::reduce_scatter && entry.phase == Phase::forward &&
         entry.group == "tp" && !entry.exposed) {
       EXPECT_GT(entry.tail, 0);

@@ -36,12 +36,8 @@ StageTime time_of(const Schedule& schedule, const std::vector<EntryCost>& costs)
   return run_pipeline({fold_stage(schedule, Layout{}, costs, 0)})[0];
 }
 
-EntryCost compute(double us, double host_us = 0) {
-  return {.us = us, .host_us = host_us, .cause = Cause::compute};
-}
-EntryCost comm(double us) {
-  return {.us = us, .cause = Cause::dp, .link = group_index("dp")};
-}
+EntryCost compute(double us, double host_us = 0) { return {.us = us, .host_us = host_us, .cause = Cause::compute}; }
+EntryCost comm(double us) { return {.us = us, .cause = Cause::dp, .link = group_index("dp")}; }
 
 TEST(Stage, RepeatedBlocksCountEveryTime) {
   Schedule s;

@@ -7,9 +7,7 @@
 namespace medley::cost {
 namespace {
 
-Gemm square(std::int64_t size) {
-  return {.m = size, .n = size, .k = size};
-}
+Gemm square(std::int64_t size) { return {.m = size, .n = size, .k = size}; }
 
 TEST(Quantisation, ReproducesThePublishedWaves) {
   const int a100 = find_gpu("a100-40-sxm").sms, h100 = find_gpu("h100-sxm").sms;
@@ -27,8 +25,7 @@ TEST(Quantisation, ReproducesThePublishedWaves) {
 }
 
 TEST(Quantisation, CannotTellVocabulariesApartSoAlignmentMust) {
-  const Gemm odd = linear_forward("logits", 4096, 2048, 50257),
-             round = linear_forward("logits", 4096, 2048, 50304);
+  const Gemm odd = linear_forward("logits", 4096, 2048, 50257), round = linear_forward("logits", 4096, 2048, 50304);
   EXPECT_EQ(quantise(odd, 256, 128, 132).tiles, quantise(round, 256, 128, 132).tiles);
   EXPECT_EQ(alignment_class(odd), AlignmentClass::bytes2);
   EXPECT_EQ(alignment_class(round), AlignmentClass::bytes16);

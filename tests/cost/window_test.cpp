@@ -12,9 +12,7 @@ namespace {
 
 constexpr const char* shape = "family=llama,h=4096,a=32,kv=8,layers=32,ffn=14336,vocab=32000,seq=32768";
 
-Model with_window(const std::string& keys) {
-  return model::read_model(std::string(shape) + keys);
-}
+Model with_window(const std::string& keys) { return model::read_model(std::string(shape) + keys); }
 
 Layout layout_for(const Model& m, Mode mode, Count seq = 32768) {
   Layout l;
@@ -29,8 +27,7 @@ double step_us(const Model& m, const Layout& l) {
   return Step(m, l, Framework::textbook, 0).cost(find_machine("dgx-h200")).step_us;
 }
 
-const Model full = with_window(""), sliding = with_window(",window=4096"),
-            half = with_window(",window=4096,spans=WF");
+const Model full = with_window(""), sliding = with_window(",window=4096"), half = with_window(",window=4096,spans=WF");
 
 TEST(Window, FlopsCountThePairsInIt) {
   const Layout l = layout_for(full, Mode::train);

@@ -23,7 +23,7 @@ PAIR = re.compile(r"\bpairs with\b", re.IGNORECASE)
 
 def comment_of(line):
     code, mark, text = line.partition("//")
-    return text if mark else ""
+    return text.strip(" /") if mark else ""
 
 
 def code_of(line):

@@ -1,5 +1,5 @@
-// Memory ownership of an abandoned collective: until its library has released a message, the scratch that the message reads or
-// writes is kept, though the transfer, its lane and its caller's lists are gone.
+// Memory ownership of an abandoned collective: until its library has released a message, the scratch that the message
+// reads or writes is kept, though the transfer, its lane and its caller's lists are gone.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,7 +24,8 @@ class StubbornMessage final : public Transfer {
   StubbornMessage(std::vector<Held>& held, const Call& call) : held_(held), call_(call) {}
   Poll poll() override { return Poll::waiting; }
   void abandon(std::shared_ptr<const void> memory) noexcept override {
-    if (call_.op == Op::recv) held_.push_back({call_.out, static_cast<std::size_t>(call_.out_count), std::move(memory)});
+    if (call_.op == Op::recv)
+      held_.push_back({call_.out, static_cast<std::size_t>(call_.out_count), std::move(memory)});
     release();
   }
 
@@ -74,7 +75,7 @@ TEST_P(Abandon, keeps_scratch_until_the_library_has_let_go) {
   ASSERT_FALSE(held.empty());
   for (const Held& message : held) {
     ASSERT_NE(message.memory, nullptr);
-    std::memset(message.out, 0x42, message.bytes);   // late data: a sanitizer reports it if nobody owns the memory
+    std::memset(message.out, 0x42, message.bytes);  // late data: a sanitizer reports it if nobody owns the memory
   }
   // Another operation meanwhile gets its own memory.
   std::vector<Held> next = give_up(release_first, count);

@@ -45,7 +45,7 @@ TEST(BiasedLock, TheOwnerAndOthersThatJoinItNeverOverlap) {
   constexpr int rounds = 20'000;
   for (int repetition = 0; repetition < 20; ++repetition) {
     BiasedLock lock;
-    long count = 0;   // plain: the lock alone protects it
+    long count = 0;  // plain: the lock alone protects it
     std::atomic<int> ready{0};
     const auto work = [&] {
       for (int i = 0; i < rounds; ++i) {
@@ -53,7 +53,7 @@ TEST(BiasedLock, TheOwnerAndOthersThatJoinItNeverOverlap) {
         ++count;
       }
     };
-    { const std::lock_guard held(lock); }   // this thread owns the bias
+    { const std::lock_guard held(lock); }  // this thread owns the bias
     std::vector<std::thread> others;
     for (int i = 0; i < 2; ++i) {
       others.emplace_back([&] {
@@ -61,7 +61,7 @@ TEST(BiasedLock, TheOwnerAndOthersThatJoinItNeverOverlap) {
         work();
       });
     }
-    while (ready == 0) {   // the owner is in and out while the others revoke
+    while (ready == 0) {  // the owner is in and out while the others revoke
       const std::lock_guard held(lock);
       ++count, --count;
     }

@@ -54,48 +54,63 @@ TEST(CheckMode, LetsEqualCallsPass) {
 }
 
 TEST(CheckMode, SeesAnotherRoot) {
-  expect_told(3, [](Comm& world) {
-    std::vector<float> x(8, 1.0f);
-    world.broadcast(x, world.rank() == 2 ? 1 : 0);
-  }, {"called different things as collective #1", "rank 2: broadcast of 8 f32 with root 1", "with root 0"});
+  expect_told(3,
+              [](Comm& world) {
+                std::vector<float> x(8, 1.0f);
+                world.broadcast(x, world.rank() == 2 ? 1 : 0);
+              },
+              {"called different things as collective #1", "rank 2: broadcast of 8 f32 with root 1", "with root 0"});
 }
 
 TEST(CheckMode, SeesAnotherReduction) {
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(8, 1.0f);
-    world.barrier();
-    world.all_reduce(x, world.rank() == 0 ? sum : max);
-  }, {"collective #2", "rank 0: all_reduce of 8 f32 by sum (over shm)", "rank 1: all_reduce of 8 f32 by max (over shm)"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(8, 1.0f);
+                world.barrier();
+                world.all_reduce(x, world.rank() == 0 ? sum : max);
+              },
+              {"collective #2", "rank 0: all_reduce of 8 f32 by sum (over shm)",
+               "rank 1: all_reduce of 8 f32 by max (over shm)"});
 }
 
 TEST(CheckMode, SeesAnotherCountTypeOperationOrRoute) {
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(world.rank() == 0 ? 8 : 9, 1.0f);
-    world.all_reduce(x, sum);
-  }, {"of 8 f32", "of 9 f32"});
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(8);
-    std::vector<std::int32_t> y(8);
-    world.rank() == 0 ? world.all_reduce(x, sum) : world.all_reduce(y, sum);
-  }, {"f32", "i32"});
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(8);
-    world.rank() == 0 ? world.all_reduce(x, sum) : world.barrier();
-  }, {"rank 1: barrier"});
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(8);
-    world.all_reduce(x, sum, {.algorithm = world.rank() == 0 ? "ring" : "pairwise"});
-  }, {"(over shm, ring)", "(over shm, pairwise)"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(world.rank() == 0 ? 8 : 9, 1.0f);
+                world.all_reduce(x, sum);
+              },
+              {"of 8 f32", "of 9 f32"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(8);
+                std::vector<std::int32_t> y(8);
+                world.rank() == 0 ? world.all_reduce(x, sum) : world.all_reduce(y, sum);
+              },
+              {"f32", "i32"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(8);
+                world.rank() == 0 ? world.all_reduce(x, sum) : world.barrier();
+              },
+              {"rank 1: barrier"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(8);
+                world.all_reduce(x, sum, {.algorithm = world.rank() == 0 ? "ring" : "pairwise"});
+              },
+              {"(over shm, ring)", "(over shm, pairwise)"});
 }
 
 TEST(CheckMode, SeesSwappedOrder) {
-  expect_told(2, [](Comm& world) {
-    std::vector<float> x(8), y(4);
-    Work one = world.all_reduce(world.rank() == 0 ? x : y, sum, {.async = true});
-    Work two = world.all_reduce(world.rank() == 0 ? y : x, sum, {.async = true});
-    one.wait();
-    two.wait();
-  }, {"of 8 f32", "of 4 f32"});
+  expect_told(2,
+              [](Comm& world) {
+                std::vector<float> x(8), y(4);
+                Work one = world.all_reduce(world.rank() == 0 ? x : y, sum, {.async = true});
+                Work two = world.all_reduce(world.rank() == 0 ? y : x, sum, {.async = true});
+                one.wait();
+                two.wait();
+              },
+              {"of 8 f32", "of 4 f32"});
 }
 
 }  // namespace

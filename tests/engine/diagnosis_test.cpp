@@ -27,8 +27,9 @@ TEST(Diagnosis, NamesTheRankThatDidNotCall) {
     Comm world = context.world();
     std::vector<float> x(10, 1.0f);
     world.all_reduce(x, sum);
-    if (world.rank() == 2) {   // skips one, and waits until the others have failed
-      EXPECT_THAT(error_of(ErrorKind::timeout, [&] { world.recv(x, 0, {.deadline = 20s}); }), HasSubstr("rank 2 has not called #2"));
+    if (world.rank() == 2) {  // skips one, and waits until the others have failed
+      EXPECT_THAT(error_of(ErrorKind::timeout, [&] { world.recv(x, 0, {.deadline = 20s}); }),
+                  HasSubstr("rank 2 has not called #2"));
       return;
     }
     const std::string told = error_of(ErrorKind::timeout, [&] { world.all_reduce(x, sum, {.deadline = 300ms}); });
@@ -51,19 +52,19 @@ TEST(Diagnosis, SeesACycleBetweenComms) {
     });
     if (told.find("This is a cycle") != std::string::npos) ++*cycles;
     ++*told_so_far;
-    while (*told_so_far < 2) std::this_thread::yield();   // it can still be queried
+    while (*told_so_far < 2) std::this_thread::yield();  // it can still be queried
   });
-  EXPECT_GE(*cycles, 1);   // the first to time out sees it; the other may ask when that one has failed already
+  EXPECT_GE(*cycles, 1);  // the first to time out sees it; the other may ask when that one has failed already
 }
 
 TEST(Diagnosis, OfALostRankComesSoonOnEveryCommThatHasIt) {
   test::run_processes(3, [](Context& context) {
     Comm world = context.world();
     Comm pair = world.subset({0, 1});
-    if (world.rank() == 2) _exit(0);   // without a goodbye
+    if (world.rank() == 2) _exit(0);  // without a goodbye
     float x = 1;
     EXPECT_THAT(error_of(ErrorKind::rank_lost, [&] { world.all_reduce(std::span(&x, 1), sum); }), HasSubstr("rank 2"));
-    pair.all_reduce(std::span(&x, 1), sum);   // continues to work
+    pair.all_reduce(std::span(&x, 1), sum);  // continues to work
     EXPECT_EQ(x, 2.0f);
   });
 }

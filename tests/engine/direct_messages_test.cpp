@@ -1,5 +1,5 @@
-// Messages that are complete when they are issued, and those that must not be: a pending operation touches their memory, or an
-// earlier message of their peer and tag is not started yet (docs/guarantees.md).
+// Messages that are complete when they are issued, and those that must not be: a pending operation touches their
+// memory, or an earlier message of their peer and tag is not started yet (docs/guarantees.md).
 #include <gtest/gtest.h>
 
 #include <array>
@@ -22,9 +22,7 @@ Options tagged(int tag) {
 }
 
 /// Too large for shm's eager protocol: pending until the receiver has read it.
-std::vector<std::int32_t> large() {
-  return std::vector<std::int32_t>(100'000, 7);
-}
+std::vector<std::int32_t> large() { return std::vector<std::int32_t>(100'000, 7); }
 
 TEST(DirectMessages, AnEagerSendAndAReceiveOfWhatHasArrivedAreCompleteAtIssue) {
   test::run_threads(2, [](Context& context) {
@@ -86,7 +84,8 @@ TEST(DirectMessages, AReceiveIntoWhatAPendingSendReadsWaitsForIt) {
     if (world.rank() == 0) {
       Work out = world.send(values, 1, tagged(1));
       Work in =
-          world.recv(std::span(values).first(2), 1, tagged(2));  // has arrived, but a pending operation still reads its memory
+          // Has arrived, but a pending operation still reads its memory
+          world.recv(std::span(values).first(2), 1, tagged(2));
       EXPECT_FALSE(in.complete());
       world.barrier();
       in.wait();
@@ -102,7 +101,7 @@ TEST(DirectMessages, AReceiveIntoWhatAPendingSendReadsWaitsForIt) {
 }
 
 TEST(DirectMessages, OfManyPostedReceivesEachHoldsItsOwnMemory) {
-  constexpr std::size_t count = 40;   // more than the hazard index keeps in its list
+  constexpr std::size_t count = 40;  // more than the hazard index keeps in its list
   test::run_threads(2, [](Context& context) {
     Comm world = context.world();
     std::vector<Values> values(count);
@@ -110,7 +109,8 @@ TEST(DirectMessages, OfManyPostedReceivesEachHoldsItsOwnMemory) {
       std::vector<Work> works;
       for (std::size_t i = 0; i < count; ++i) works.push_back(world.recv(values[i], 1, tagged(static_cast<int>(i))));
       std::vector<Work> echoes;
-      for (std::size_t i = 0; i < count; ++i) echoes.push_back(world.send(values[i], 1, tagged(100 + static_cast<int>(i))));
+      for (std::size_t i = 0; i < count; ++i)
+        echoes.push_back(world.send(values[i], 1, tagged(100 + static_cast<int>(i))));
       for (const Work& echo : echoes) EXPECT_FALSE(echo.complete()) << "a receive still writes what it sends";
       Values free{1, 2};
       EXPECT_TRUE(world.send(free, 1, tagged(99)).complete()) << "nothing touches this one's memory";
@@ -139,7 +139,7 @@ TEST(DirectMessages, AnEmptyPostedReceiveHoldsNothing) {
     Comm world = context.world();
     Values values{6, 7};
     if (world.rank() == 0) {
-      Work empty = world.recv(std::span(values).subspan(1, 0), 1, tagged(1));   // inside what the next one reads
+      Work empty = world.recv(std::span(values).subspan(1, 0), 1, tagged(1));  // inside what the next one reads
       EXPECT_FALSE(empty.complete());
       EXPECT_TRUE(world.send(values, 1, tagged(2)).complete());
       world.barrier();

@@ -1,5 +1,5 @@
-// The hazard index against a plain list of all operations: what it reports is sufficient and never too much, and its cost does not
-// grow with the number of operations.
+// The hazard index against a plain list of all operations: what it reports is sufficient and never too much, and its
+// cost does not grow with the number of operations.
 #include "engine/hazard_index.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::byte arena[8192];
 
 struct Pending {
   OperationRef operation;
-  std::set<std::size_t> after;   ///< numbers of the operations that must complete first
+  std::set<std::size_t> after;  ///< numbers of the operations that must complete first
 };
 
 /// Random intervals, several per operation; completes them in any order that the reports allow.
@@ -44,7 +44,8 @@ class RandomHazards {
     Operation& operation = *made->operation;
     operation.order = all_.size() + 1;
     for (unsigned intervals = 1 + random_() % 4; intervals > 0; --intervals) {
-      const std::size_t begin = random_() % (bytes_ - 1), length = 1 + random_() % std::min<std::size_t>(40, bytes_ - begin);
+      const std::size_t begin = random_() % (bytes_ - 1),
+                        length = 1 + random_() % std::min<std::size_t>(40, bytes_ - begin);
       operation.accesses.push_back({arena + begin, arena + begin + length, random_() % 2 == 0});
     }
     if (random_() % 4 == 0) make_bulk(operation);
@@ -57,10 +58,12 @@ class RandomHazards {
       EXPECT_TRUE(conflict(earlier.accesses, operation.accesses)) << "a wait that nobody wrote";
     });
     made->after = reported;
-    for (const std::size_t number : reported) made->after.insert(all_[number]->after.begin(), all_[number]->after.end());
+    for (const std::size_t number : reported)
+      made->after.insert(all_[number]->after.begin(), all_[number]->after.end());
     for (std::size_t number = 0; number < all_.size(); ++number) {
       if (!all_[number] || !conflict(all_[number]->operation->accesses, operation.accesses)) continue;
-      EXPECT_TRUE(made->after.contains(number)) << "operation " << operation.order << " does not wait for " << number + 1;
+      EXPECT_TRUE(made->after.contains(number))
+          << "operation " << operation.order << " does not wait for " << number + 1;
     }
     all_.push_back(std::move(made));
   }
@@ -70,7 +73,8 @@ class RandomHazards {
     operation.accesses.clear();
     std::size_t reads = 0;
     for (const bool write : {false, true}) {
-      for (std::size_t at = random_() % 20; at < bytes_ - 1; at += 1 + random_() % std::max<std::size_t>(bytes_ / 20, 2)) {
+      for (std::size_t at = random_() % 20; at < bytes_ - 1;
+           at += 1 + random_() % std::max<std::size_t>(bytes_ / 20, 2)) {
         const std::size_t end = std::min<std::size_t>(at + 1 + random_() % 8, bytes_);
         operation.accesses.push_back({arena + at, arena + end, write});
         at = end;
@@ -102,7 +106,8 @@ class RandomHazards {
   bool complete_one() {
     std::vector<std::size_t> free;
     for (std::size_t number = 0; number < all_.size(); ++number) {
-      if (all_[number] && std::none_of(all_[number]->after.begin(), all_[number]->after.end(), [this](std::size_t other) { return all_[other] != nullptr; })) {
+      if (all_[number] && std::none_of(all_[number]->after.begin(), all_[number]->after.end(),
+                                       [this](std::size_t other) { return all_[other] != nullptr; })) {
         free.push_back(number);
       }
     }
@@ -135,7 +140,7 @@ TEST(HazardIndex, reports_one_of_thousands_that_write_the_same_memory) {
     operations.emplace_back(new Operation);
     operations.back()->order = i;
     operations.back()->accesses.push_back({arena, arena + 64, false});
-    operations.back()->accesses.push_back({arena, arena + 64, true});   // in place
+    operations.back()->accesses.push_back({arena, arena + 64, true});  // in place
     index.add(*operations.back(), [&](Operation&) { ++reports; });
   }
   EXPECT_EQ(reports, operations.size() - 1);
@@ -145,7 +150,7 @@ TEST(HazardIndex, reports_one_of_thousands_that_write_the_same_memory) {
 }
 
 TEST(HazardIndex, keeps_the_ranges_of_many_messages_apart) {
-  constexpr std::size_t messages = 300, each = 8;   // more than the short list holds
+  constexpr std::size_t messages = 300, each = 8;  // more than the short list holds
   static_assert(messages * each <= sizeof arena);
   std::mt19937 random(7);
   for (const std::size_t count : {std::size_t{100}, messages}) {
@@ -174,7 +179,7 @@ TEST(HazardIndex, keeps_the_ranges_of_many_messages_apart) {
 
 TEST(HazardIndex, removing_what_it_no_longer_has_leaves_the_others) {
   HazardIndex index;
-  Operation failed, other;   // as in Scheduler::withdraw(): the list is built again without those that failed
+  Operation failed, other;  // as in Scheduler::withdraw(): the list is built again without those that failed
   failed.accesses.assign({arena, arena + 8, true});
   index.add_without_conflict(failed);
   index.clear();
@@ -194,7 +199,7 @@ TEST(HazardIndex, lets_thousands_read_the_same_memory) {
     readers.back()->order = i;
     readers.back()->accesses.push_back({arena, arena + 64, false});
     index.add(*readers.back(), none);
-    if (i > 100) index.remove(*readers[i - 100]);   // some are always pending
+    if (i > 100) index.remove(*readers[i - 100]);  // some are always pending
   }
   Operation writer;
   writer.order = 30'000;

@@ -26,7 +26,7 @@ struct Counted final : Transfer {
   }
   void release() noexcept override {}
   void become_ready() { list_->push_back(*owner_); }
-  bool tells = false;   ///< when it wants to be polled
+  bool tells = false;  ///< when it wants to be polled
   int polls = 0;
   Poll result = Poll::waiting;
   std::function<void()> on_poll;
@@ -70,7 +70,7 @@ class Polling : public testing::Test, protected Progress::Events {
   std::vector<std::unique_ptr<Counted>> transfers_;
   std::vector<std::string> errors_;
   int complete_ = 0;
-  std::vector<std::uint64_t> moments_;   ///< when each was found complete
+  std::vector<std::uint64_t> moments_;  ///< when each was found complete
   Progress progress_{*this};
 };
 
@@ -83,7 +83,7 @@ TEST_F(Polling, looks_at_all_of_few) {
 TEST_F(Polling, reads_the_clock_once_for_what_it_finds_complete_and_again_after_work) {
   add(5);
   for (const int i : {0, 1, 3, 4}) transfers_[static_cast<std::size_t>(i)]->result = Poll::complete;
-  transfers_[2]->result = Poll::moved;   // it copied something, which took time
+  transfers_[2]->result = Poll::moved;  // it copied something, which took time
   transfers_[2]->on_poll = [] {
     for (const std::uint64_t begun = ticks(); ticks() == begun;) {
     }
@@ -107,11 +107,11 @@ TEST_F(Polling, looks_at_a_part_of_many_and_at_each_in_time) {
   for (int pass = 0; pass < 16; ++pass) progress_.run();
   for (const auto& transfer : transfers_) EXPECT_GE(transfer->polls, 1);
   const int before = polls();
-  progress_.run(Progress::Extent::all);   // before a thread sleeps
+  progress_.run(Progress::Extent::all);  // before a thread sleeps
   EXPECT_GE(polls(), before + 1000);
   transfers_[0]->result = Poll::moved;
   const int after = polls();
-  EXPECT_TRUE(progress_.run(Progress::Extent::all));   // no thread sleeps after that: the rest is for the next pass
+  EXPECT_TRUE(progress_.run(Progress::Extent::all));  // no thread sleeps after that: the rest is for the next pass
   EXPECT_LE(polls(), after + static_cast<int>(Progress::polled_in_a_pass));
 }
 
@@ -136,10 +136,10 @@ TEST_F(Polling, leaves_alone_what_says_when_it_is_ready) {
     transfers_[i]->result = Poll::complete;
     transfers_[i]->become_ready();
   }
-  transfers_[5]->become_ready();   // it needs more than one poll
+  transfers_[5]->become_ready();  // it needs more than one poll
   EXPECT_TRUE(progress_.run());
   EXPECT_EQ(complete_, 2);
-  EXPECT_EQ(transfers_[5]->polls, 2);   // when it asked, and with those that are polled in every pass from then on
+  EXPECT_EQ(transfers_[5]->polls, 2);  // when it asked, and with those that are polled in every pass from then on
   EXPECT_FALSE(progress_.run());
   EXPECT_EQ(polls(), 5);
   EXPECT_EQ(progress_.active(), 1u);
@@ -148,7 +148,7 @@ TEST_F(Polling, leaves_alone_what_says_when_it_is_ready) {
 TEST_F(Polling, forgets_what_was_ready_and_is_removed) {
   add(2, true);
   for (auto& transfer : transfers_) transfer->become_ready();
-  progress_.remove(*operations_[0]);   // its comm failed
+  progress_.remove(*operations_[0]);  // its comm failed
   EXPECT_TRUE(progress_.run());
   EXPECT_EQ(transfers_[0]->polls, 0);
   EXPECT_GE(transfers_[1]->polls, 1);
@@ -158,7 +158,8 @@ TEST_F(Polling, no_thread_sleeps_after_a_pass_in_which_another_became_ready) {
   add(1);
   add(1, true);
   transfers_[0]->on_poll = [this] {
-    if (transfers_[0]->polls == 1) transfers_[1]->become_ready();   // a started message received what was there for another
+    // A started message received what was there for another
+    if (transfers_[0]->polls == 1) transfers_[1]->become_ready();
   };
   EXPECT_TRUE(progress_.run(Progress::Extent::all));
   transfers_[1]->result = Poll::complete;

@@ -1,6 +1,6 @@
-// Stops the progress thread while it goes idle: whichever comes first, it ends. With weaker memory orders the thread reads a stale
-// `stop_` while its own `idle_` is in the store buffer, and sleeps for ever; on x86 that takes less than 1,000 of these rounds.
-// progress_thread.cpp is compiled against the engine in engine_that_idles/.
+// Stops the progress thread while it goes idle: whichever comes first, it ends. With weaker memory orders the thread
+// reads a stale `stop_` while its own `idle_` is in the store buffer, and sleeps for ever; on x86 that takes less than
+// 1,000 of these rounds. progress_thread.cpp is compiled against the engine in engine_that_idles/.
 #include "engine/progress_thread.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// When operations may start, without any library: memory, lane order, message order, launches in streams, and the dependents of an
-// operation that failed.
+// When operations may start, without any library: memory, lane order, message order, launches in streams, and the
+// dependents of an operation that failed.
 #include "engine/scheduler.hpp"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,9 @@ class Started : public testing::Test {
     launches_ = true;
     return operation;
   }
-  Operation& collective(TestComm& comm, std::byte* at, bool launch = true) { return issue(make(comm, Op::all_reduce, at, at + 16, true), launch); }
+  Operation& collective(TestComm& comm, std::byte* at, bool launch = true) {
+    return issue(make(comm, Op::all_reduce, at, at + 16, true), launch);
+  }
   void start(Operation& operation) {
     order_.push_back(&operation);
     if (launches_) launch(operation);
@@ -52,7 +54,9 @@ class Started : public testing::Test {
     scheduler_.withdraw({&operation}, pending_);
     finish(operation);
   }
-  bool started(const Operation& operation) const { return std::find(order_.begin(), order_.end(), &operation) != order_.end(); }
+  bool started(const Operation& operation) const {
+    return std::find(order_.begin(), order_.end(), &operation) != order_.end();
+  }
 
   bool launches_ = true;
   PendingList pending_;
@@ -77,7 +81,7 @@ TEST_F(Scheduling, waits_for_memory_on_any_lane) {
 TEST_F(Scheduling, keeps_the_order_of_a_lane) {
   Operation& before = collective(two_, a);
   Operation& held = collective(one_, a);
-  Operation& behind = collective(one_, b);   // on free memory, but behind the held one on its lane
+  Operation& behind = collective(one_, b);  // on free memory, but behind the held one on its lane
   EXPECT_FALSE(started(held) || started(behind));
   finish(before);
   EXPECT_EQ(order_, (std::vector<Operation*>{&before, &held, &behind}));
@@ -113,7 +117,8 @@ TEST_F(Scheduling, keeps_messages_of_one_peer_and_tag_in_order) {
   EXPECT_FALSE(started(held) || started(same) || started(from_anybody));
   EXPECT_TRUE(started(other_tag) && started(send));
   finish(before);
-  EXPECT_EQ(std::vector<Operation*>(order_.end() - 3, order_.end()), (std::vector<Operation*>{&held, &same, &from_anybody}));
+  EXPECT_EQ(std::vector<Operation*>(order_.end() - 3, order_.end()),
+            (std::vector<Operation*>{&held, &same, &from_anybody}));
 }
 
 TEST_F(Scheduling, starts_what_an_outsider_held_once_it_is_released) {
@@ -130,7 +135,7 @@ TEST_F(Scheduling, waits_for_what_a_failed_one_waited_for) {
   Operation& running = collective(one_, a);
   OperationRef wide = make(two_, Op::all_reduce, a, b + 16, true);
   Operation& fails = issue(std::move(wide));
-  Operation& later = collective(three_, a);    // its last writer is the failing operation
+  Operation& later = collective(three_, a);  // its last writer is the failing operation
   Operation& free = issue(make(three_, Op::send, b, b + 16, false, 1));
   EXPECT_FALSE(started(fails) || started(later) || started(free));
   fail(fails);
@@ -146,7 +151,7 @@ TEST_F(Scheduling, waits_for_what_a_failed_one_waited_for) {
 
 TEST_F(Scheduling, launches_collectives_in_streams_in_one_order_over_comms) {
   TestComm stream(true, true), other(true, true);
-  Operation& first = collective(stream, a, false);   // started, not in its stream yet
+  Operation& first = collective(stream, a, false);  // started, not in its stream yet
   Operation& second = collective(other, b);
   Operation& third = collective(stream, a);
   EXPECT_FALSE(started(second) || started(third));
@@ -168,15 +173,15 @@ TEST_F(Scheduling, holds_a_collective_in_streams_while_a_message_connects) {
   Operation& message = issue(std::move(send), false);
   Operation& held = collective(stream, b);
   EXPECT_FALSE(started(held));
-  scheduler_.look_for_late_launches();   // its second has not passed
+  scheduler_.look_for_late_launches();  // its second has not passed
   EXPECT_FALSE(started(held));
   message.launch_limit = {};
   scheduler_.look_for_late_launches();
   EXPECT_TRUE(started(held));
 }
 
-// Rank 1 sends twice, then calls a collective; rank 0 receives once, calls the collective, receives again. The second message is launched
-// with the first one's connection, and completes only after the collective.
+// Rank 1 sends twice, then calls a collective; rank 0 receives once, calls the collective, receives again. The second
+// message is launched with the first one's connection, and completes only after the collective.
 TEST_F(Scheduling, releases_a_collective_in_streams_once_the_message_has_connected) {
   TestComm stream(true, true);
   Operation& message = issue(make(stream, Op::send, a, a + 16, false), false);
@@ -195,7 +200,7 @@ TEST_F(Scheduling, holds_collectives_on_the_device_while_one_in_phases_has_launc
   Operation& free = collective(host, memory + 48);
   EXPECT_TRUE(started(first) && started(free));
   EXPECT_FALSE(started(behind) || started(also_behind));
-  launch(first);   // its last phase
+  launch(first);  // its last phase
   EXPECT_TRUE(started(behind) && started(also_behind));
 }
 
@@ -204,7 +209,7 @@ TEST_F(Scheduling, holds_collectives_behind_one_in_phases_for_a_second_at_most) 
   phases.lane->launches_in_phases = true;
   Operation& first = collective(phases, a, false);
   Operation& behind = collective(stream, b);
-  scheduler_.look_for_late_launches();   // its second has not passed
+  scheduler_.look_for_late_launches();  // its second has not passed
   EXPECT_FALSE(started(behind));
   first.launch_limit = {};
   scheduler_.look_for_late_launches();

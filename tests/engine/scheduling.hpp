@@ -28,7 +28,8 @@ class IdleLane final : public Lane {
 struct TestComm {
   explicit TestComm(bool concurrent = true, bool in_streams = false) : state(std::make_shared<CommState>()) {
     auto made = std::make_unique<LaneState>();
-    auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<IdleLane>(concurrent, in_streams), Capabilities(), "idle", 0, 2);
+    auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<IdleLane>(concurrent, in_streams),
+                                                           Capabilities(), "idle", 0, 2);
     made->comm = state.get();
     made->filled = filled.get();
     made->in_streams = made->connects_lazily = in_streams;
@@ -41,7 +42,8 @@ struct TestComm {
   LaneState* lane;
 };
 
-inline OperationRef make(const TestComm& comm, Op op, const std::byte* begin, const std::byte* end, bool write, int peer = 0, int tag = 0) {
+inline OperationRef make(const TestComm& comm, Op op, const std::byte* begin, const std::byte* end, bool write,
+                         int peer = 0, int tag = 0) {
   OperationRef made(new Operation);
   made->comm = comm.state;
   made->lane = comm.lane;

@@ -1,5 +1,6 @@
-// A file of every kind written by an older version is still readable, and an unsupported format number is refused with a sentence
-// that names the file, the numbers and what to do. The files beside this one are never rewritten: a new format number adds one.
+// A file of every kind written by an older version is still readable, and an unsupported format number is refused with
+// a sentence that names the file, the numbers and what to do. The files beside this one are never rewritten: a new
+// format number adds one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,9 +24,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
-fs::path sample(const std::string& name) {
-  return fs::path(MEDLEY_FORMATS) / name;
-}
+fs::path sample(const std::string& name) { return fs::path(MEDLEY_FORMATS) / name; }
 
 std::string content(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -64,8 +63,7 @@ auto numbered(std::uint32_t number) {
   return [=](std::string& bytes) { std::memcpy(bytes.data() + 8, &number, sizeof number); };
 }
 
-auto names(const std::string& file, const std::string& what, const std::string& numbers,
-           const std::string& remedy) {
+auto names(const std::string& file, const std::string& what, const std::string& numbers, const std::string& remedy) {
   return AllOf(HasSubstr("other-" + file), HasSubstr(what), HasSubstr("this version reads format" + numbers),
                HasSubstr(remedy));
 }
@@ -98,10 +96,9 @@ TEST(Formats, RouteTable) {
   }
   EXPECT_TRUE(route::Table::load(sample("routes-1.json")).fusion().empty());
   EXPECT_EQ(route::Table::load(sample("routes-2.json")).fusion_limit(Memory::host, {1, 4}), 16384);
-  EXPECT_THAT(
-      refusal("routes-2.json", replaced("\"medley_routes\": 2", "\"medley_routes\": 3"), route::Table::load),
-      names("routes-2.json", "this route table has format 3, which a newer version", "s 1 to 2;",
-            "measure again with medley tune"));
+  EXPECT_THAT(refusal("routes-2.json", replaced("\"medley_routes\": 2", "\"medley_routes\": 3"), route::Table::load),
+              names("routes-2.json", "this route table has format 3, which a newer version", "s 1 to 2;",
+                    "measure again with medley tune"));
 }
 
 TEST(Formats, RouteTableOfAStep) {
@@ -120,9 +117,9 @@ TEST(Formats, Trace) {
   trace::Event event;
   ASSERT_TRUE(t.ranks[0].events->read(13, event));
   EXPECT_EQ(t.groups[event.group].ranks, (std::vector<int>{0, 1}));
-  EXPECT_THAT(refusal("ring-3.trace", numbered(2), trace::open_trace),
-              names("ring-3.trace", "this trace has format 2, which an older version", "s 3 to 4;",
-                    "record the run again"));
+  EXPECT_THAT(
+      refusal("ring-3.trace", numbered(2), trace::open_trace),
+      names("ring-3.trace", "this trace has format 2, which an older version", "s 3 to 4;", "record the run again"));
   EXPECT_THAT(refusal("ring-3.trace", numbered(5), trace::open_trace),
               HasSubstr("has format 5, which a newer version"));
 }
@@ -156,11 +153,9 @@ TEST(Formats, Schedule) {
   EXPECT_EQ(schedule.ranks.size(), 2u);
   EXPECT_THAT(
       refusal("schedule-1.json", replaced("medley.schedule/1", "medley.schedule/12"), replay::read_schedule),
-      names("schedule-1.json", "this schedule has format 12, which a newer version", " 1;",
-            "medley plan --schedule"));
-  EXPECT_THAT(
-      refusal("schedule-1.json", replaced("medley.schedule/1", "medley.schedule/x"), replay::read_schedule),
-      HasSubstr("is no schedule"));
+      names("schedule-1.json", "this schedule has format 12, which a newer version", " 1;", "medley plan --schedule"));
+  EXPECT_THAT(refusal("schedule-1.json", replaced("medley.schedule/1", "medley.schedule/x"), replay::read_schedule),
+              HasSubstr("is no schedule"));
 }
 
 TEST(Formats, MachineFileWithoutANumber) {
@@ -171,18 +166,15 @@ TEST(Formats, MachineFileWithoutANumber) {
                     "write the machine again"));
   EXPECT_THAT(refusal("machine-1.toml", replaced("gpu = ", "format = 1.5\ngpu = "), cost::find_machine),
               HasSubstr("whole number"));
-  EXPECT_EQ(refusal("machine-1.toml", replaced("gpu = ", "format = 1\ngpu = "), cost::find_machine),
-            "nothing");
+  EXPECT_EQ(refusal("machine-1.toml", replaced("gpu = ", "format = 1\ngpu = "), cost::find_machine), "nothing");
 }
 
 TEST(Formats, CalibrationWithoutANumber) {
-  const auto read = [](const std::string& path) {
-    return cost::calibrated_model(cost::find_gpu("h200-sxm"), path);
-  };
+  const auto read = [](const std::string& path) { return cost::calibrated_model(cost::find_gpu("h200-sxm"), path); };
   EXPECT_TRUE(read(sample("calibration-1.json").string()).calibrated());
-  EXPECT_THAT(refusal("calibration-1.json", replaced("{\"gpu\"", "{\"format\": 7, \"gpu\""), read),
-              names("calibration-1.json", "this calibration has format 7, which a newer version", " 1;",
-                    "medley shape bench"));
+  EXPECT_THAT(
+      refusal("calibration-1.json", replaced("{\"gpu\"", "{\"format\": 7, \"gpu\""), read),
+      names("calibration-1.json", "this calibration has format 7, which a newer version", " 1;", "medley shape bench"));
   EXPECT_EQ(refusal("calibration-1.json", replaced("{\"gpu\"", "{\"format\": 1, \"gpu\""), read), "nothing");
 }
 

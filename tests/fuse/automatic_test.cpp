@@ -27,9 +27,9 @@ TEST(AutomaticFusion, RanksMayWaitAtDifferentPlaces) {
         expected.push_back(1);
       }
       for (unsigned step = 0; step < 2 * count; ++step) {
-        const unsigned t = draw(same, count);   // some more than once: the second waits for the first
+        const unsigned t = draw(same, count);  // some more than once: the second waits for the first
         const unsigned kind = draw(same, 12);
-        const Options options{.async = draw(own, 10) != 0};   // one rank may block in what another calls async
+        const Options options{.async = draw(own, 10) != 0};  // one rank may block in what another calls async
         works.push_back(comm.all_reduce(tensors[t], sum, options));
         expected[t] *= ranks;
         if (kind == 1) comm.barrier();
@@ -38,7 +38,8 @@ TEST(AutomaticFusion, RanksMayWaitAtDifferentPlaces) {
       }
       for (Work& work : works) work.wait();
       for (unsigned t = 0; t < count; ++t) {
-        ASSERT_EQ(tensors[t], std::vector<std::int64_t>(tensors[t].size(), expected[t])) << "round " << round << ", tensor " << t;
+        ASSERT_EQ(tensors[t], std::vector<std::int64_t>(tensors[t].size(), expected[t]))
+            << "round " << round << ", tensor " << t;
       }
     }
     comm.barrier();
@@ -63,14 +64,18 @@ TEST(AutomaticFusion, AConflictOnOneRankIsNoConflictOnAnother) {
 }
 
 TEST(AutomaticFusion, CompletesWithoutAnybodyWaiting) {
-  test::run_threads(2, [](Context& context) {
-    Comm comm = context.world().dup({.fuse = true});
-    std::vector<float> a(4, 1), b(4, 1);
-    Work first = comm.all_reduce(a, sum, {.async = true}), second = comm.all_reduce(b, sum, {.async = true});
-    while (!first.complete() || !second.complete()) std::this_thread::yield();   // the progress thread's time decides
-    EXPECT_EQ(a[0] + b[0], 4.0f);
-    context.world().barrier();
-  }, [](ContextOptions& options) { options.progress_thread = UseThread::always; });
+  test::run_threads(
+      2,
+      [](Context& context) {
+        Comm comm = context.world().dup({.fuse = true});
+        std::vector<float> a(4, 1), b(4, 1);
+        Work first = comm.all_reduce(a, sum, {.async = true}), second = comm.all_reduce(b, sum, {.async = true});
+        while (!first.complete() || !second.complete())
+          std::this_thread::yield();  // the progress thread's time decides
+        EXPECT_EQ(a[0] + b[0], 4.0f);
+        context.world().barrier();
+      },
+      [](ContextOptions& options) { options.progress_thread = UseThread::always; });
 }
 
 TEST(AutomaticFusion, AnAbortEndsWhatWasCollected) {
@@ -78,7 +83,7 @@ TEST(AutomaticFusion, AnAbortEndsWhatWasCollected) {
     Comm world = context.world(), comm = world.dup({.fuse = true});
     std::vector<float> a(4, 1), b(4, 1);
     std::vector<Work> works;
-    if (comm.rank() == 0) {   // the other rank never calls
+    if (comm.rank() == 0) {  // the other rank never calls
       works.push_back(comm.all_reduce(a, sum, {.async = true}));
       works.push_back(comm.all_reduce(b, sum, {.async = true}));
       EXPECT_FALSE(works[0].wait_for(20ms));
@@ -98,15 +103,21 @@ std::atomic<int>& counter_of_keeps(const char* name) {
 
 TEST(AutomaticFusion, TheMemoryOfAnAbandonedAgreementGoesToTheLibrary) {
   std::atomic<int>& started = counter_of_keeps("started_all_reduces");
-  test::run_threads(2, [&](Context& context) {
-    Comm world = context.world(), comm = world.dup({.rules = "all_reduce=keeps", .fuse = true});
-    std::vector<float> a(4, 1);
-    Work work = comm.all_reduce(a, sum, {.async = true});
-    while (started < 2) context.progress();   // both ranks' agreements are with the library, which never completes them
-    if (comm.rank() == 0) comm.abort();
-    EXPECT_THROW(work.wait(), Error);
-    world.barrier({.backend = "shm"});
-  }, [](ContextOptions& options) { options.backends = {"shm", "keeps"}; });
+  test::run_threads(
+      2,
+      [&](Context& context) {
+        Comm world = context.world(), comm = world.dup({.rules = "all_reduce=keeps", .fuse = true});
+        std::vector<float> a(4, 1);
+        Work work = comm.all_reduce(a, sum, {.async = true});
+        while (started < 2)
+          context.progress();  // both ranks' agreements are with the library, which never completes them
+        if (comm.rank() == 0) comm.abort();
+        EXPECT_THROW(work.wait(), Error);
+        world.barrier({.backend = "shm"});
+      },
+      [](ContextOptions& options) {
+        options.backends = {"shm", "keeps"};
+      });
   EXPECT_EQ(counter_of_keeps("abandoned_with_memory"), 2);
   EXPECT_EQ(counter_of_keeps("abandoned_without"), 0);
 }

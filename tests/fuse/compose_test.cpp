@@ -43,7 +43,8 @@ TEST(Compose, MakesOneMessageForEachTypeAndReduction) {
 }
 
 TEST(Compose, MovesMixedTypesAsBytesWhereNothingIsCombined) {
-  const std::vector<Member> members = {gathering(3, DType::f32, 2), gathering(5, DType::u8, 2), gathering(2, DType::i64, 2)};
+  const std::vector<Member> members = {gathering(3, DType::f32, 2), gathering(5, DType::u8, 2),
+                                       gathering(2, DType::i64, 2)};
   const auto composed = compose(members, 1, 2, {});
   ASSERT_EQ(composed.size(), 1u);
   EXPECT_EQ(composed[0].call.dtype, DType::u8);
@@ -61,15 +62,20 @@ TEST(Limits, GrowWithTheRanksWhereMessagesAreCopies) {
 
 TEST(Limits, AreThoseOfTheBackendThatACallNames) {
   const Limits limits{.host = 16, .of_backend = {{"mpi", 4096}}};
-  const std::vector<Member> members = {reduction(8, DType::f32), reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"}),
-                                       reduction(8, DType::f32), reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"})};
+  const std::vector<Member> members = {
+      reduction(8, DType::f32), reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"}), reduction(8, DType::f32),
+      reduction(8, DType::f32, ReduceOp::sum, {.backend = "mpi"})};
   EXPECT_EQ(messages(compose(members, 0, 2, limits)), (Lists{{0}, {1, 3}, {2}}));
 }
 
 TEST(Compose, MakesASeriesOfLargeTensorsOfOneTypeWhereAskedTo) {
   const Limits limits{.host = 16};
-  const std::vector<Member> members = {reduction(8, DType::f32), reduction(9, DType::f16), reduction(1, DType::f32), reduction(9, DType::f32),
-                                       reduction(9, DType::f32, ReduceOp::sum, {.backend = "mpi"}), reduction(2, DType::f32)};
+  const std::vector<Member> members = {reduction(8, DType::f32),
+                                       reduction(9, DType::f16),
+                                       reduction(1, DType::f32),
+                                       reduction(9, DType::f32),
+                                       reduction(9, DType::f32, ReduceOp::sum, {.backend = "mpi"}),
+                                       reduction(2, DType::f32)};
   const auto composed = compose(members, 0, 2, limits, Large::in_series);
   ASSERT_EQ(messages(composed), (Lists{{0, 3}, {1}, {2, 5}, {4}}));
   EXPECT_TRUE(composed[0].fusion->is_series());
@@ -82,7 +88,7 @@ TEST(Compose, MakesASeriesOfLargeTensorsOfOneTypeWhereAskedTo) {
 
 TEST(Compose, LeavesLargeTensorsAloneAndBoundsItsMessages) {
   const Limits limits{.host = 1 << 20};
-  std::vector<Member> members(9, reduction(1 << 18, DType::f32));   // 1 MiB each
+  std::vector<Member> members(9, reduction(1 << 18, DType::f32));  // 1 MiB each
   members.push_back(reduction((1 << 18) + 1, DType::f32));
   EXPECT_EQ(messages(compose(members, 0, 2, limits)), (Lists{{0, 1, 2, 3}, {4, 5, 6, 7}, {8}, {9}}));
 }
@@ -95,14 +101,15 @@ TEST(Compose, SeparatesWhatIsRoutedOrRootedDifferently) {
   other.root = 1;
   other.in_count = 0;
   other.out_count = 8;
-  const std::vector<Member> members = {{broadcast, {}}, {other, {}}, {broadcast, {}}, {broadcast, {.backend = "mpi"}},
-                                       {broadcast, {.backend = "auto"}}};
+  const std::vector<Member> members = {
+      {broadcast, {}}, {other, {}}, {broadcast, {}}, {broadcast, {.backend = "mpi"}}, {broadcast, {.backend = "auto"}}};
   EXPECT_EQ(messages(compose(members, 0, 2, {})), (Lists{{0, 2, 4}, {1}, {3}}));
 }
 
 TEST(Compose, TakesTheShortestDeadline) {
   using namespace std::chrono_literals;
-  const std::vector<Member> members = {reduction(1, DType::f32), reduction(1, DType::f32, ReduceOp::sum, {.deadline = 3s}),
+  const std::vector<Member> members = {reduction(1, DType::f32),
+                                       reduction(1, DType::f32, ReduceOp::sum, {.deadline = 3s}),
                                        reduction(1, DType::f32, ReduceOp::sum, {.deadline = 5s})};
   EXPECT_EQ(compose(members, 0, 2, {}).front().deadline, 3s);
 }
@@ -140,7 +147,7 @@ TEST(Fusion, AccessesAreThoseOfItsTensors) {
   Call call;
   call.op = Op::reduce_scatter;
   call.dtype = DType::f32;
-  for (const int at : {0, 8, 32}) {   // on rank 0, in place: the output is the beginning of the input
+  for (const int at : {0, 8, 32}) {  // on rank 0, in place: the output is the beginning of the input
     call.in = call.out = memory.data() + at;
     call.in_count = 8;
     call.out_count = 2;
@@ -151,7 +158,8 @@ TEST(Fusion, AccessesAreThoseOfItsTensors) {
   std::vector<std::array<std::ptrdiff_t, 3>> found;
   const auto* base = reinterpret_cast<const std::byte*>(memory.data());
   for (const core::Access& access : accesses) found.push_back({access.begin - base, access.end - base, access.write});
-  const std::vector<std::array<std::ptrdiff_t, 3>> expected = {{0, 64, 0}, {128, 160, 0}, {0, 8, 1}, {32, 40, 1}, {128, 136, 1}};
+  const std::vector<std::array<std::ptrdiff_t, 3>> expected = {
+      {0, 64, 0}, {128, 160, 0}, {0, 8, 1}, {32, 40, 1}, {128, 136, 1}};
   EXPECT_EQ(found, expected) << "adjacent inputs are one range";
 }
 

@@ -1,5 +1,5 @@
-// Fusion and compression: what a call says about compression holds in lists, scopes and automatic fusion, and what fusion sends for itself
-// is never compressed.
+// Fusion and compression: what a call says about compression holds in lists, scopes and automatic fusion, and what
+// fusion sends for itself is never compressed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 enum class Way { alone, list, scope, automatic };
 constexpr Way all_ways[] = {Way::alone, Way::list, Way::scope, Way::automatic};
-constexpr int count = 100;   // several blocks of int4, whose error on these values is visible
+constexpr int count = 100;  // several blocks of int4, whose error on these values is visible
 
 float value(int i) { return 1.0f + 0.001f * static_cast<float>(i); }
 

@@ -15,7 +15,7 @@ TEST(Footprint, FindsTheSameConflictsAsAMapOfBytes) {
   const auto draw = [&](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
   for (int round = 0; round < 300; ++round) {
     Footprint footprint;
-    std::array<char, 200> touched{};   // 1: read, 2: written
+    std::array<char, 200> touched{};  // 1: read, 2: written
     for (int step = 0; step < 40; ++step) {
       Call call;
       call.dtype = DType::u8;
@@ -49,7 +49,8 @@ TEST(Overlaps, MissNoConflictOfAFootprint) {
     for (int step = 0; step < 6; ++step) {
       Call call;
       call.dtype = DType::u8;
-      const int in = draw(390), in_count = draw(10), out = step % 2 == 0 ? in : draw(390), out_count = step % 2 == 0 ? in_count : draw(10);
+      const int in = draw(390), in_count = draw(10), out = step % 2 == 0 ? in : draw(390),
+                out_count = step % 2 == 0 ? in_count : draw(10);
       call.in = memory.data() + in;
       call.in_count = in_count;
       call.out = memory.data() + out;

@@ -1,4 +1,5 @@
-// Lists of tensors as one operation: mixed sizes and types, results like those of single calls, errors with the tensor's number.
+// Lists of tensors as one operation: mixed sizes and types, results like those of single calls, errors with the
+// tensor's number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,8 @@ using testing::HasSubstr;
 /// Rank r's tensor t has the value of its index, plus t, times r + 1: sums are exact.
 std::vector<float> input(int rank, int tensor, std::size_t count) {
   std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>((static_cast<int>(i % 50) + tensor) * (rank + 1));
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>((static_cast<int>(i % 50) + tensor) * (rank + 1));
   return values;
 }
 
@@ -23,7 +25,7 @@ std::vector<float> times(std::vector<float> values, int factor) {
   return values;
 }
 
-int weight(int ranks) { return ranks * (ranks + 1) / 2; }   // sum of r + 1
+int weight(int ranks) { return ranks * (ranks + 1) / 2; }  // sum of r + 1
 
 TEST(Lists, AllReducesTensorsOfMixedSizesAndTypesInPlace) {
   for (int ranks : {1, 2, 3}) {
@@ -33,7 +35,8 @@ TEST(Lists, AllReducesTensorsOfMixedSizesAndTypesInPlace) {
       std::vector<std::vector<float>> floats;
       std::vector<std::vector<std::int64_t>> integers;
       std::vector<Buffer> list;
-      for (std::size_t t = 0; t < counts.size(); ++t) floats.push_back(input(world.rank(), static_cast<int>(t), counts[t]));
+      for (std::size_t t = 0; t < counts.size(); ++t)
+        floats.push_back(input(world.rank(), static_cast<int>(t), counts[t]));
       for (std::size_t t = 0; t < 5; ++t) integers.emplace_back(t + 1, world.rank() + 1);
       for (std::size_t t = 0; t < counts.size(); ++t) {
         list.emplace_back(floats[t]);
@@ -76,7 +79,8 @@ TEST(Lists, BroadcastsGathersAndScattersEachTensorLikeACallOfItsOwn) {
     const std::vector<float> whole = input(me, 4, 12), more = input(me, 5, 6);
     std::vector<float> mine(4), less(2);
     world.reduce_scatter(std::vector<ConstBuffer>{whole, more}, std::vector<Buffer>{mine, less}, sum);
-    const std::vector<float> expected = times(input(0, 4, 12), weight(ranks)), fewer = times(input(0, 5, 6), weight(ranks));
+    const std::vector<float> expected = times(input(0, 4, 12), weight(ranks)),
+                             fewer = times(input(0, 5, 6), weight(ranks));
     EXPECT_EQ(std::memcmp(mine.data(), expected.data() + 4 * me, 16), 0);
     EXPECT_EQ(std::memcmp(less.data(), fewer.data() + 2 * me, 8), 0);
     world.barrier();
@@ -91,7 +95,7 @@ TEST(Lists, LargeTensorsKeepTheOrderOfTheirLaneAndMemory) {
       std::vector<std::vector<float>> tensors(40, std::vector<float>(5000, 1));
       const std::vector<Buffer> list(tensors.begin(), tensors.end()), half(list.begin(), list.begin() + 20);
       std::vector<Work> works;
-      works.push_back(other.all_reduce(tensors[30], sum, {.async = true}));   // holds the whole list on each rank
+      works.push_back(other.all_reduce(tensors[30], sum, {.async = true}));  // holds the whole list on each rank
       works.push_back(world.all_reduce(list, sum, {.async = true}));
       works.push_back(world.broadcast(tensors[3], 2, {.async = true}));
       works.push_back(world.all_reduce(half, sum, {.async = true}));
@@ -109,19 +113,24 @@ TEST(Lists, LargeTensorsKeepTheOrderOfTheirLaneAndMemory) {
 
 TEST(Lists, LargeTensorsTakeTheRoutesOfTheirSizes) {
   const auto rules = [](ContextOptions& options) {
-    options.rules = "all_reduce:-40000=shm/recursive_doubling; all_reduce:40001-80000=shm/ring; all_reduce:80001-=shm+int8; *=shm";
+    options.rules =
+        "all_reduce:-40000=shm/recursive_doubling; all_reduce:40001-80000=shm/ring; all_reduce:80001-=shm+int8; *=shm";
   };
-  test::run_threads(2, [](Context& context) {
-    Comm world = context.world();
-    const std::vector<std::size_t> counts = {5000, 12'000, 30'000, 6000, 15'000, 5001, 31'000, 700, 12'001};
-    std::vector<std::vector<float>> tensors, alone;
-    for (std::size_t t = 0; t < counts.size(); ++t) tensors.push_back(input(world.rank(), static_cast<int>(t), counts[t]));
-    alone = tensors;
-    world.all_reduce(std::vector<Buffer>(tensors.begin(), tensors.end()), sum);
-    for (auto& tensor : alone) world.all_reduce(tensor, sum);
-    EXPECT_EQ(tensors, alone) << "the bits of single calls, also where they are compressed";
-    world.barrier();
-  }, rules);
+  test::run_threads(
+      2,
+      [](Context& context) {
+        Comm world = context.world();
+        const std::vector<std::size_t> counts = {5000, 12'000, 30'000, 6000, 15'000, 5001, 31'000, 700, 12'001};
+        std::vector<std::vector<float>> tensors, alone;
+        for (std::size_t t = 0; t < counts.size(); ++t)
+          tensors.push_back(input(world.rank(), static_cast<int>(t), counts[t]));
+        alone = tensors;
+        world.all_reduce(std::vector<Buffer>(tensors.begin(), tensors.end()), sum);
+        for (auto& tensor : alone) world.all_reduce(tensor, sum);
+        EXPECT_EQ(tensors, alone) << "the bits of single calls, also where they are compressed";
+        world.barrier();
+      },
+      rules);
 }
 
 TEST(Lists, ARankThatIsMissingInASeriesIsNamed) {
@@ -133,7 +142,7 @@ TEST(Lists, ARankThatIsMissingInASeriesIsNamed) {
       if (world.rank() == 0) {
         world.all_reduce(list, sum, {.deadline = std::chrono::milliseconds(300)});
       } else {
-        world.all_reduce(fewer, sum);   // and nothing more, until the other rank has given up
+        world.all_reduce(fewer, sum);  // and nothing more, until the other rank has given up
         world.recv(tensors[29], 0, {.deadline = std::chrono::seconds(20)});
       }
       ADD_FAILURE() << "no error";
@@ -150,7 +159,7 @@ TEST(Lists, LaterOperationsOnATensorWaitForItsMessage) {
       std::vector<std::vector<float>> tensors(20, std::vector<float>(16, 1));
       std::vector<Buffer> list(tensors.begin(), tensors.end());
       Work first = world.all_reduce(list, sum, {.async = true});
-      Work second = other.all_reduce(tensors[7], sum, {.async = true});   // reads what the list writes
+      Work second = other.all_reduce(tensors[7], sum, {.async = true});  // reads what the list writes
       Work third = world.all_reduce(list, sum, {.async = true});
       third.wait();
       first.wait();
@@ -175,10 +184,11 @@ TEST(Lists, ErrorsNameTheTensor) {
       }
       return "no error";
     };
-    EXPECT_THAT(message([&] { world.all_reduce(twice, sum); }), HasSubstr("tensor 1 of the list overlaps an earlier one"));
+    EXPECT_THAT(message([&] { world.all_reduce(twice, sum); }),
+                HasSubstr("tensor 1 of the list overlaps an earlier one"));
     EXPECT_THAT(message([&] { world.all_gather(std::vector<ConstBuffer>{values}, std::vector<Buffer>{}); }),
                 HasSubstr("the list of inputs has 1 tensors and the list of outputs 0"));
-    const std::vector<ConstBuffer> same = {values, values};   // reading twice is fine
+    const std::vector<ConstBuffer> same = {values, values};  // reading twice is fine
     std::vector<float> other(16);
     world.all_reduce(same, std::vector<Buffer>{out, other}, sum);
     EXPECT_TRUE(world.all_reduce(std::vector<Buffer>{}, sum).complete());

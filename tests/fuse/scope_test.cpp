@@ -50,7 +50,7 @@ TEST(FuseScope, AnotherCollectiveFlushesItFirst) {
     Fuse scope(world);
     Work first = world.all_reduce(a, sum, {.async = true});
     Work second = world.all_reduce(b, sum, {.async = true});
-    world.all_reduce(c, sum);   // blocks, so it is not collected
+    world.all_reduce(c, sum);  // blocks, so it is not collected
     first.wait();
     second.wait();
     EXPECT_EQ(a[0] + b[0] + c[0], 6.0f);
@@ -64,11 +64,11 @@ TEST(FuseScope, AnotherCollectiveFlushesItFirst) {
 TEST(FuseScope, FlushesWhenItIsFull) {
   test::run_threads(2, [](Context& context) {
     Comm world = context.world();
-    std::vector<std::vector<float>> tensors(2400, std::vector<float>(512, 1.0f));   // 2 KiB each, 4.7 MiB together
+    std::vector<std::vector<float>> tensors(2400, std::vector<float>(512, 1.0f));  // 2 KiB each, 4.7 MiB together
     std::vector<Work> works;
     Fuse scope(world);
     for (auto& tensor : tensors) works.push_back(world.all_reduce(tensor, sum, {.async = true}));
-    works.front().wait();   // issued when 4 MiB were there
+    works.front().wait();  // issued when 4 MiB were there
     EXPECT_EQ(tensors.front()[0], 2.0f);
     EXPECT_THAT(error_of([&] { works.back().wait(); }), HasSubstr("collected in an open fuse scope"));
     scope.flush();
@@ -86,7 +86,8 @@ TEST(FuseScope, IssuesAtOnceWhatWouldTravelAlone) {
     Work issued = world.all_reduce(large, sum, {.async = true});
     issued.wait();
     EXPECT_EQ(large[77], 2.0f);
-    world.all_reduce(large, sum, {.async = true}).wait();   // the same memory again, which a collected tensor would refuse
+    // The same memory again, which a collected tensor would refuse
+    world.all_reduce(large, sum, {.async = true}).wait();
     EXPECT_EQ(large[77], 4.0f);
     EXPECT_THAT(error_of([&] { collected.wait(); }), HasSubstr("collected in an open fuse scope"));
     scope.flush();
@@ -104,12 +105,14 @@ TEST(FuseScope, RefusesWhatCouldNeverEnd) {
       Fuse outer(world), inner(world);
       work = world.all_reduce(a, sum, {.async = true});
       EXPECT_THAT(error_of([&] { work.wait(); }), HasSubstr("flush or end the scope before waiting"));
-      EXPECT_THAT(error_of([&] { other.all_reduce(a, sum); }), HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
+      EXPECT_THAT(error_of([&] { other.all_reduce(a, sum); }),
+                  HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
       EXPECT_THAT(error_of([&] { world.all_reduce(a, b, sum, {.async = true}); }), HasSubstr("overlaps a tensor"));
       EXPECT_THAT(error_of([&] { world.send(a, 1 - world.rank()); }), HasSubstr("overlaps a tensor"));
       const std::vector<Buffer> list = {b, a};
-      EXPECT_THAT(error_of([&] { other.all_reduce(list, sum); }), HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
-      other.all_reduce(b, sum);   // other memory of another comm
+      EXPECT_THAT(error_of([&] { other.all_reduce(list, sum); }),
+                  HasSubstr("overlaps a tensor that the open fuse scope of comm world"));
+      other.all_reduce(b, sum);  // other memory of another comm
     }
     work.wait();
     EXPECT_EQ(a[0], 2.0f);
@@ -126,7 +129,8 @@ TEST(FuseScope, AWrongCallIsRefusedAloneAndTheOthersAreIssued) {
     {
       Fuse scope(world);
       works.push_back(world.all_reduce(a, sum, {.async = true}));
-      EXPECT_THAT(error_of([&] { world.all_reduce(b, sum, {.async = true, .algorithm = "nonsense"}); }), HasSubstr("nonsense"));
+      EXPECT_THAT(error_of([&] { world.all_reduce(b, sum, {.async = true, .algorithm = "nonsense"}); }),
+                  HasSubstr("nonsense"));
       works.push_back(world.all_reduce(c, sum, {.async = true}));
     }
     for (Work& work : works) work.wait();
@@ -162,7 +166,7 @@ TEST(FuseScope, TheConsistencyCheckerComparesTheLayout) {
   test::run_threads(2, [](Context& context) {
     Comm world = context.world();
     std::vector<float> a(8, 1), b(8, 1);
-    const std::size_t cut = world.rank() == 0 ? 3 : 5;   // eight elements on both ranks, cut at different places
+    const std::size_t cut = world.rank() == 0 ? 3 : 5;  // eight elements on both ranks, cut at different places
     const std::vector<Buffer> list = {Buffer(a.data(), static_cast<std::int64_t>(cut), DType::f32),
                                       Buffer(b.data(), static_cast<std::int64_t>(8 - cut), DType::f32)};
     EXPECT_THAT(error_of([&] { world.all_reduce(list, sum); }), HasSubstr("2 fused tensors of layout"));

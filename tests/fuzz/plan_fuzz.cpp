@@ -2,8 +2,8 @@
 // hang.
 
 #include "fuzz/survives.hpp"
-#include "plan/aicb.hpp"
 #include "model/read_layout.hpp"
+#include "plan/aicb.hpp"
 #include "plan/volume.hpp"
 
 namespace {
@@ -26,18 +26,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Layout small = read_layout("dp=2,tp=2,pp=2");
   switch (data[0] % 8) {
-    case 0:
-      survives([&] { plan_it(model_from_huggingface(parse_json(text, "f"), "f"), small); });
-      break;
-    case 1:
-      survives([&] { plan_it(model_from_neox(text, "f"), small); });
-      break;
-    case 2:
-      survives([&] { plan_it(model_from_megatron(parse_arguments(text), "f"), small); });
-      break;
-    case 3:
-      survives([&] { plan_it(model_from_inline(text), small); });
-      break;
+    case 0: survives([&] { plan_it(model_from_huggingface(parse_json(text, "f"), "f"), small); }); break;
+    case 1: survives([&] { plan_it(model_from_neox(text, "f"), small); }); break;
+    case 2: survives([&] { plan_it(model_from_megatron(parse_arguments(text), "f"), small); }); break;
+    case 3: survives([&] { plan_it(model_from_inline(text), small); }); break;
     case 4:
       survives([&] {
         Layout l;
@@ -52,11 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         plan_it(read_model("pythia-70m"), l);
       });
       break;
-    case 6:
-      survives([&] { plan_it(read_model("pythia-70m"), read_layout(text)); });
-      break;
-    default:
-      survives([&] { read_aicb(text, "f", 0); });
+    case 6: survives([&] { plan_it(read_model("pythia-70m"), read_layout(text)); }); break;
+    default: survives([&] { read_aicb(text, "f", 0); });
   }
   return 0;
 }

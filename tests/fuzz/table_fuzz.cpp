@@ -13,12 +13,14 @@ void use(const medley::route::Table& table) {
   const route::Table again = route::Table::parse(text, "again");
   if (again.text() != text) __builtin_trap();
   for (const auto& cell : table.cells()) {
-    const auto chosen = route::choose(table, cell.key.op, cell.key.memory, cell.key.dtype, cell.key.shape, route::any_route);
-    const bool plain = std::any_of(cell.routes.begin(), cell.routes.end(),
-                                   [](const route::Timing& timing) { return !compress::is_compressed(timing.route.algorithm); });
+    const auto chosen =
+        route::choose(table, cell.key.op, cell.key.memory, cell.key.dtype, cell.key.shape, route::any_route);
+    const bool plain = std::any_of(cell.routes.begin(), cell.routes.end(), [](const route::Timing& timing) {
+      return !compress::is_compressed(timing.route.algorithm);
+    });
     if (chosen.ranges.empty() && plain && is_collective(cell.key.op)) __builtin_trap();
     for (const route::SizeRange& range : chosen.ranges) {
-      if (compress::is_compressed(range.route.algorithm)) __builtin_trap();   // nobody allowed it
+      if (compress::is_compressed(range.route.algorithm)) __builtin_trap();  // nobody allowed it
     }
     if (!route::nearest_size(chosen.cells, cell.key.bytes)) __builtin_trap();
   }

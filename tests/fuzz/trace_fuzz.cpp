@@ -37,30 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   survives([&] {
     ByteStream stream(text, "f");
     switch (data[0] % 9) {
-      case 0:
-        read_records(std::as_bytes(std::span(text)), "f", trace);
-        break;
-      case 1:
-        import_deepspeed(stream, trace);
-        break;
-      case 2:
-        import_flight_json(text, "f", trace);
-        break;
-      case 3:
-        import_flight_pickle(text, "f", trace);
-        break;
-      case 4:
-        import_kineto(stream, trace);
-        break;
-      case 6:
-        import_nccl_log(stream, trace);
-        break;
-      case 7:
-        import_chakra(stream, trace);
-        break;
-      case 8:
-        import_chakra_json(text, "f", trace);
-        break;
+      case 0: read_records(std::as_bytes(std::span(text)), "f", trace); break;
+      case 1: import_deepspeed(stream, trace); break;
+      case 2: import_flight_json(text, "f", trace); break;
+      case 3: import_flight_pickle(text, "f", trace); break;
+      case 4: import_kineto(stream, trace); break;
+      case 6: import_nccl_log(stream, trace); break;
+      case 7: import_chakra(stream, trace); break;
+      case 8: import_chakra_json(text, "f", trace); break;
       default: {
         const auto json = nlohmann::json::parse(text, nullptr, false);
         if (json.is_discarded() || json.contains("plan")) return;  // contains a plan: plan_fuzz fuzzes those

@@ -17,8 +17,11 @@ namespace medley::compress::test {
 using conformance::DeviceImage;
 using conformance::test_device;
 
-inline const std::map<std::string, BlockCodec> kernels{{"bf16", BlockCodec::bf16}, {"fp8_e4m3", BlockCodec::fp8_e4m3},
-                                                {"fp8_e5m2", BlockCodec::fp8_e5m2}, {"int8", BlockCodec::int8}, {"int4", BlockCodec::int4}};
+inline const std::map<std::string, BlockCodec> kernels{{"bf16", BlockCodec::bf16},
+                                                       {"fp8_e4m3", BlockCodec::fp8_e4m3},
+                                                       {"fp8_e5m2", BlockCodec::fp8_e5m2},
+                                                       {"int8", BlockCodec::int8},
+                                                       {"int4", BlockCodec::int4}};
 inline constexpr DType floats[] = {DType::f32, DType::f16, DType::bf16};
 
 /// Every kind of values that breaks codecs, the last two with non-finite ones.
@@ -43,14 +46,16 @@ struct Job {
   std::string codec;
   DType dtype;
   std::string backend = "shm";
-  void* stream = nullptr;   ///< on nccl one for each rank: in a stream that they share, one would wait for the other's operation
+  /// On nccl one for each rank: in a stream that they share, one would wait for the other's operation
+  void* stream = nullptr;
   ErrorFeedback feedback{};
   std::vector<std::vector<std::byte>> results{};
 
   using Run = std::function<void(Buffer in, Buffer out, const Options& options)>;
   void run(const std::vector<std::byte>& in, std::size_t out_elements, bool feed, const Run& operation) {
     std::vector<std::byte> out(out_elements * size_of(dtype));
-    const Options options{.backend = backend, .stream = stream, .compress = codec, .feedback = feed ? &feedback : nullptr};
+    const Options options{
+        .backend = backend, .stream = stream, .compress = codec, .feedback = feed ? &feedback : nullptr};
     const auto count = static_cast<std::int64_t>(in.size() / size_of(dtype));
     if (memory == Memory::host) {
       std::vector<std::byte> input = in;
@@ -60,7 +65,8 @@ struct Job {
     }
     DeviceImage input(in.size() + 1), output(out.size() + 1);
     test_device().copy_now(input.data(), in.data(), in.size());
-    operation({input.data(), count, dtype, Memory::cuda, 0}, {output.data(), static_cast<std::int64_t>(out_elements), dtype, Memory::cuda, 0}, options);
+    operation({input.data(), count, dtype, Memory::cuda, 0},
+              {output.data(), static_cast<std::int64_t>(out_elements), dtype, Memory::cuda, 0}, options);
     if (stream) finish(stream);
     std::vector<std::byte>& result = results.emplace_back(out_elements > 0 ? out.size() : in.size());
     test_device().copy_now(result.data(), out_elements > 0 ? output.data() : input.data(), result.size());

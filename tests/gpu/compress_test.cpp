@@ -1,5 +1,5 @@
-// Compression on the device gives the bits of the host's codecs: over a mock of CUDA, which runs the kernels' arithmetic value by value, or
-// over a real device if MEDLEY_BACKEND_PATH names the real plugin (tests/gpu/compress).
+// Compression on the device gives the bits of the host's codecs: over a mock of CUDA, which runs the kernels'
+// arithmetic value by value, or over a real device if MEDLEY_BACKEND_PATH names the real plugin (tests/gpu/compress).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ class Device : public testing::Test {
   static void SetUpTestSuite() {
     setenv("MEDLEY_CUDA", "1", 1);
     setenv("MEDLEY_BACKEND_PATH", MOCK_BACKENDS, 0);
-    setenv("MEDLEY_TEST_RANKS", "threads", 1);   // each has a driver of its own
+    setenv("MEDLEY_TEST_RANKS", "threads", 1);  // each has a driver of its own
   }
   void SetUp() override {
     if (!test_device().has_codecs()) GTEST_SKIP() << "the device plugin was built without kernels of compression";
@@ -41,25 +41,31 @@ class PinnedFrame {
   const DeviceFrame& device() const { return device_; }
   std::vector<std::byte> chunks() const { return {device_.chunks, device_.chunks + bytes_ - frame_header_bytes}; }
   std::byte after() const { return device_.chunks[bytes_ - frame_header_bytes]; }
-  void fill(const std::vector<std::byte>& frame) { std::memcpy(device_.chunks, frame.data() + frame_header_bytes, bytes_ - frame_header_bytes); }
+  void fill(const std::vector<std::byte>& frame) {
+    std::memcpy(device_.chunks, frame.data() + frame_header_bytes, bytes_ - frame_header_bytes);
+  }
 
  private:
-  static constexpr std::size_t begin = 88;   // as algorithms/device_frames.cpp: the chunks begin at a multiple of 128
+  static constexpr std::size_t begin = 88;  // as algorithms/device_frames.cpp: the chunks begin at a multiple of 128
   std::size_t block() const { return begin + bytes_ + 64; }
   std::size_t bytes_;
   std::byte* memory_;
   DeviceFrame device_;
 };
 
-std::vector<std::byte> chunks_of_frame(const std::vector<std::byte>& frame) { return {frame.begin() + frame_header_bytes, frame.end()}; }
+std::vector<std::byte> chunks_of_frame(const std::vector<std::byte>& frame) {
+  return {frame.begin() + frame_header_bytes, frame.end()};
+}
 
-/// Calls `check` for every codec, element type, number and kind of values; every other tensor begins one element after an aligned address.
+/// Calls `check` for every codec, element type, number and kind of values; every other tensor begins one element after
+/// an aligned address.
 void each_case(const std::function<void(const Codec&, DType, const std::vector<std::byte>&, std::size_t skip)>& check) {
   for (const auto& [text, kernel] : kernels) {
     for (const DType dtype : floats) {
       for (const std::int64_t count : counts) {
         for (int kind = 0; kind < value_kinds + 2; ++kind) {
-          SCOPED_TRACE(testing::Message() << text << " of " << count << " " << name(dtype) << ", values of kind " << kind);
+          SCOPED_TRACE(testing::Message()
+                       << text << " of " << count << " " << name(dtype) << ", values of kind " << kind);
           check(codec(parse_spec(text)), dtype, pack(tensor(kind, count), dtype), kind % 2 == 0 ? 0 : size_of(dtype));
           if (testing::Test::HasFailure()) return;
         }
@@ -96,7 +102,8 @@ TEST_F(Device, decodes_to_the_bits_of_the_host) {
     finish(stream);
     std::vector<std::byte> all(in.size() + 64);
     elements.read(all.data());
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(skip), end = begin + static_cast<std::ptrdiff_t>(in.size());
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(skip),
+               end = begin + static_cast<std::ptrdiff_t>(in.size());
     EXPECT_EQ(std::vector<std::byte>(begin, end), decode(codec, dtype, count, written));
     EXPECT_EQ(*end, std::byte{0x55}) << "nothing is written behind the tensor";
   });
@@ -112,12 +119,14 @@ TEST_F(Device, keeps_the_residuals_of_the_host) {
     on_device.write(reinterpret_cast<const std::byte*>(residual.data()));
     PinnedFrame frame(one, DType::f32, count);
     for (int step = 0; step < 4; ++step) {
-      const std::vector<std::byte> in = pack(tensor(step == 2 ? value_kinds : 0, count + step), DType::f32);   // one of them not finite
+      // One of them not finite
+      const std::vector<std::byte> in = pack(tensor(step == 2 ? value_kinds : 0, count + step), DType::f32);
       const std::vector<std::byte> values(in.begin(), in.begin() + count * 4);
       elements.write(values.data());
       test_device().encode(frame.device(), elements.data(), reinterpret_cast<float*>(on_device.data()), stream);
       finish(stream);
-      EXPECT_EQ(frame.chunks(), chunks_of_frame(encode(one, DType::f32, values, &residual))) << text << " in step " << step;
+      EXPECT_EQ(frame.chunks(), chunks_of_frame(encode(one, DType::f32, values, &residual)))
+          << text << " in step " << step;
       on_device.read(reinterpret_cast<std::byte*>(seen.data()));
       EXPECT_EQ(std::memcmp(seen.data(), residual.data(), count * sizeof(float)), 0) << text << " in step " << step;
     }
@@ -139,17 +148,26 @@ std::vector<std::vector<std::byte>> run_all(Comm& world, Memory memory, const st
     job.run(trimmed(40001), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, op, o); });
   }
   for (int step = 0; step < 3; ++step) {
-    job.run(trimmed(40001), 0, true, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::avg, o); });
+    job.run(trimmed(40001), 0, true,
+            [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::avg, o); });
   }
-  job.run(trimmed(40001, value_kinds), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });
-  job.run(trimmed(1), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });   // ranks without a part
-  job.run(trimmed(each * n), each, false, [&](Buffer in, Buffer out, const Options& o) { world.reduce_scatter(in, out, ReduceOp::sum, o); });
-  job.run(trimmed(each), size * each, false, [&](Buffer in, Buffer out, const Options& o) { world.all_gather(in, out, o); });
-  job.run(trimmed(each * n), size * each, false, [&](Buffer in, Buffer out, const Options& o) { world.all_to_all(in, out, o); });
+  job.run(trimmed(40001, value_kinds), 0, false,
+          [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });
+  // Ranks without a part
+  job.run(trimmed(1), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });
+  job.run(trimmed(each * n), each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.reduce_scatter(in, out, ReduceOp::sum, o); });
+  job.run(trimmed(each), size * each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.all_gather(in, out, o); });
+  job.run(trimmed(each * n), size * each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.all_to_all(in, out, o); });
   job.run(trimmed(each), 0, false, [&](Buffer in, Buffer, const Options& o) { world.broadcast(in, root, o); });
-  job.run(trimmed(each), me == root ? each : 0, false, [&](Buffer in, Buffer out, const Options& o) { world.reduce(in, out, ReduceOp::sum, root, o); });
-  job.run(trimmed(each), me == root ? size * each : 0, false, [&](Buffer in, Buffer out, const Options& o) { world.gather(in, out, root, o); });
-  job.run(trimmed(each * n), each, false, [&](Buffer in, Buffer out, const Options& o) { world.scatter(in, out, root, o); });
+  job.run(trimmed(each), me == root ? each : 0, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.reduce(in, out, ReduceOp::sum, root, o); });
+  job.run(trimmed(each), me == root ? size * each : 0, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.gather(in, out, root, o); });
+  job.run(trimmed(each * n), each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.scatter(in, out, root, o); });
   return job.results;
 }
 
@@ -157,13 +175,15 @@ TEST_F(Device, collectives_have_the_results_of_host_memory) {
   for (const int n : {2, 3}) {
     for (const auto& [text, kernel] : kernels) {
       for (const DType dtype : floats) {
-        if (n > 2 && dtype != DType::f32) continue;   // the types differ in the kernels, not between ranks
+        if (n > 2 && dtype != DType::f32) continue;  // the types differ in the kernels, not between ranks
         medley::test::run_threads(n, [&, text = text](Context& context) {
           Comm world = context.world();
-          const auto on_host = run_all(world, Memory::host, text, dtype), on_device = run_all(world, Memory::cuda, text, dtype);
+          const auto on_host = run_all(world, Memory::host, text, dtype),
+                     on_device = run_all(world, Memory::cuda, text, dtype);
           ASSERT_EQ(on_host.size(), on_device.size());
           for (std::size_t i = 0; i < on_host.size(); ++i) {
-            EXPECT_EQ(on_host[i], on_device[i]) << "operation " << i << ", " << text << " of " << name(dtype) << ", " << n << " ranks";
+            EXPECT_EQ(on_host[i], on_device[i])
+                << "operation " << i << ", " << text << " of " << name(dtype) << ", " << n << " ranks";
           }
         });
         if (HasFailure()) return;
@@ -179,8 +199,10 @@ TEST_F(Device, keeps_residuals_out_of_host_memory) {
     DeviceImage image(40000);
     const std::vector<std::byte> in = pack(tensor(0, 10000), DType::f32);
     test_device().copy_now(image.data(), in.data(), in.size());
-    context.world().all_reduce(Buffer(image.data(), 10000, DType::f32, Memory::cuda, 0), sum,
-                               {.backend = "shm", .compress = "int8", .feedback = &feedback}).wait_host();
+    context.world()
+        .all_reduce(Buffer(image.data(), 10000, DType::f32, Memory::cuda, 0), sum,
+                    {.backend = "shm", .compress = "int8", .feedback = &feedback})
+        .wait_host();
     EXPECT_EQ(feedback.count(), 10000);
     EXPECT_TRUE(feedback.residual().empty());
   });

@@ -1,5 +1,5 @@
-// Routes over two libraries on CUDA memory, over the mock of CUDA and NCCL, on two hosts of two ranks. Pairs: nccl inside a host, and gloo
-// (staged) or nccl between hosts. A split: nccl and gloo (staged) at once.
+// Routes over two libraries on CUDA memory, over the mock of CUDA and NCCL, on two hosts of two ranks. Pairs: nccl
+// inside a host, and gloo (staged) or nccl between hosts. A split: nccl and gloo (staged) at once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,14 +24,15 @@ bool on_two_hosts(const test::Body& body) {
 }
 
 Device& device() {
-  static auto* const opened = open_device(0).release();   // never closed: the context may use it to the end
+  static auto* const opened = open_device(0).release();  // never closed: the context may use it to the end
   return *opened;
 }
 
 /// Numbers on the device.
 class Numbers {
  public:
-  explicit Numbers(std::vector<std::int32_t> values) : host_(std::move(values)), bytes_(std::max<std::size_t>(host_.size() * 4, 4)) {
+  explicit Numbers(std::vector<std::int32_t> values)
+      : host_(std::move(values)), bytes_(std::max<std::size_t>(host_.size() * 4, 4)) {
     data_ = device().allocate(bytes_);
     if (!host_.empty()) device().copy_now(data_, host_.data(), host_.size() * 4);
   }
@@ -39,7 +40,7 @@ class Numbers {
   Numbers(const Numbers&) = delete;
   Numbers& operator=(const Numbers&) = delete;
   ~Numbers() {
-    read();   // what the default stream waits for may still use it
+    read();  // what the default stream waits for may still use it
     device().free(data_);
   }
   Buffer buffer() const { return {data_, static_cast<std::int64_t>(host_.size()), DType::i32, Memory::cuda, 0}; }
@@ -67,18 +68,18 @@ void reductions(Comm& world, std::size_t count, const Options& over) {
   std::vector<std::int32_t> expected = counting(count, 0);
   for (std::int32_t& value : expected) value = ranks * value + 6;
   ASSERT_EQ(sums.read(), expected);
-  world.all_reduce(values.buffer(), max, over);   // in place
+  world.all_reduce(values.buffer(), max, over);  // in place
   ASSERT_EQ(values.read(), counting(count, 3));
   Options fixed = over;
   fixed.deterministic = true;
-  world.all_reduce(values.buffer(), bxor, fixed);   // by our kernel inside the host
+  world.all_reduce(values.buffer(), bxor, fixed);  // by our kernel inside the host
   ASSERT_EQ(values.read(), std::vector<std::int32_t>(count, 0));
   Numbers whole(counting(count * ranks, rank)), part(count, -1);
   world.reduce_scatter(whole.buffer(), part.buffer(), sum, over);
   for (std::int32_t& value : expected) value += ranks * rank * static_cast<int>(count);
   ASSERT_EQ(part.read(), expected);
   Numbers mine(count, rank), total(rank == 1 ? count : 0, -1);
-  world.reduce(mine.buffer(), total.buffer(), sum, 1, over);   // over the second library alone
+  world.reduce(mine.buffer(), total.buffer(), sum, 1, over);  // over the second library alone
   if (rank == 1) {
     ASSERT_EQ(total.read(), std::vector<std::int32_t>(count, 6));
   }
@@ -110,7 +111,8 @@ class CudaPair : public testing::TestWithParam<std::string> {};
 TEST_P(CudaPair, gives_what_one_backend_gives) {
   if (!on_two_hosts([](Context& context) {
         Comm world = context.world();
-        for (const std::size_t count : {0, 1, 2, 3, 64, 10'007, 1'300'000}) {   // the last one is staged in several pieces
+        // The last one is staged in several pieces
+        for (const std::size_t count : {0, 1, 2, 3, 64, 10'007, 1'300'000}) {
           reductions(world, count, {.backend = GetParam()});
           if (count < 1'000'000) exchanges(world, count, {.backend = GetParam()});
         }
@@ -149,14 +151,17 @@ TEST_P(CudaPair, takes_turns_with_other_backends_on_the_same_memory) {
         Comm world = context.world(), other = world.dup();
         Numbers a(40'000, 1), b(40'000, 1), gathered(40'000 * ranks, 0);
         std::vector<Work> works;
-        for (const std::string& backend : {GetParam(), std::string("nccl"), GetParam(), std::string("gloo"), std::string("nccl"), GetParam()}) {
+        for (const std::string& backend :
+             {GetParam(), std::string("nccl"), GetParam(), std::string("gloo"), std::string("nccl"), GetParam()}) {
           works.push_back(world.all_reduce(a.buffer(), sum, {.backend = backend, .async = true}));
           works.push_back(other.all_reduce(b.buffer(), max, {.backend = "nccl", .async = true}));
         }
-        // The result of a scatter, whose last phase is between hosts, is the input of a gather, whose first phase is too.
+        // The result of a scatter, whose last phase is between hosts, is the input of a gather, whose first phase is
+        // too.
         Numbers part(10'000, 0);
         works.push_back(world.reduce_scatter(a.buffer(), part.buffer(), max, {.backend = GetParam(), .async = true}));
-        works.push_back(other.all_gather(part.buffer(), Buffer(gathered.buffer().data, 40'000, DType::i32, Memory::cuda, 0),
+        works.push_back(other.all_gather(part.buffer(),
+                                         Buffer(gathered.buffer().data, 40'000, DType::i32, Memory::cuda, 0),
                                          {.backend = GetParam(), .async = true}));
         works.push_back(world.all_reduce(Buffer(gathered.buffer().data, 40'000, DType::i32, Memory::cuda, 0), sum,
                                          {.backend = GetParam(), .async = true}));
@@ -169,8 +174,8 @@ TEST_P(CudaPair, takes_turns_with_other_backends_on_the_same_memory) {
   }
 }
 
-// The all_reduce of the world waits for ranks 2 and 3, which begin it after a message that needs the result of the comm of 0 and 1. That
-// comm's collective comes later in the order of launches, so it is held, but not for ever.
+// The all_reduce of the world waits for ranks 2 and 3, which begin it after a message that needs the result of the comm
+// of 0 and 1. That comm's collective comes later in the order of launches, so it is held, but not for ever.
 TEST_P(CudaPair, lets_a_later_collective_pass_whose_result_the_missing_ranks_wait_for) {
   if (!on_two_hosts([](Context& context) {
         Comm world = context.world(), host = world.split(context.rank() / places, context.rank());
@@ -208,17 +213,17 @@ TEST_P(CudaPair, ends_with_an_error_on_all_ranks_when_one_is_missing_in_any_phas
                 }
               };
               const Options over{.backend = GetParam(), .async = true, .deadline = 300ms};
-              must_fail([&] {   // the first may have failed on another rank before the second is issued
+              must_fail([&] {  // the first may have failed on another rank before the second is issued
                 works.push_back(victim.all_gather(a.buffer(), b.buffer(), over));
                 works.push_back(victim.all_reduce(a.buffer(), sum, over));
                 works.back().wait_host();
               });
               for (Work& work : works) must_fail([&] { work.wait_host(); });
             }
-            a.read();   // the device is free again: a kernel that waits would block this
+            a.read();  // the device is free again: a kernel that waits would block this
             world.barrier({.backend = "gloo"});
             Numbers c(count, 1);
-            world.all_reduce(c.buffer(), sum, {.backend = GetParam()});   // another comm is not affected
+            world.all_reduce(c.buffer(), sum, {.backend = GetParam()});  // another comm is not affected
             EXPECT_EQ(c.read()[count - 1], ranks);
           }
         }
@@ -244,8 +249,9 @@ TEST(CudaPairRoutes, are_chosen_by_rules_and_refused_where_they_do_not_apply) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(over, CudaPair, testing::Values("nccl+gloo", "nccl+nccl", "nccl|gloo"),
-                         [](const auto& of) { return of.param == "nccl|gloo" ? "split" : of.param == "nccl+gloo" ? "gloo" : "nccl"; });
+INSTANTIATE_TEST_SUITE_P(over, CudaPair, testing::Values("nccl+gloo", "nccl+nccl", "nccl|gloo"), [](const auto& of) {
+  return of.param == "nccl|gloo" ? "split" : of.param == "nccl+gloo" ? "gloo" : "nccl";
+});
 
 }  // namespace
 }  // namespace medley

@@ -40,13 +40,15 @@ class MeasureCuda : public ::testing::Test {
     return {process.status, process.out, process.err};
   }
   Words tune_words(const std::string& memory, const std::string& backends) const {
-    return {"tune", "-n", "2", "--memory", memory, "--backends", backends, "--op", "all_reduce,send", "--sizes", "64:1K",
-            "--dtype", "f32,bf16", "--seconds", "1.5", "-o", file("t.json")};
+    return {"tune",       "-n",          "2",        "--memory",        memory,
+            "--backends", backends,      "--op",     "all_reduce,send", "--sizes",
+            "64:1K",      "--dtype",     "f32,bf16", "--seconds",       "1.5",
+            "-o",         file("t.json")};
   }
   /// The backends and algorithms that all_reduce used in a bench of auto.
   std::string routes_of_auto(const Words& table) const {
-    Words words{"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl,shm,auto", "--op", "all_reduce", "--sizes", "64:64",
-                "--seconds", "0.2"};
+    Words words{"bench", "-n",         "2",       "--memory", "cuda",      "--backends", "nccl,shm,auto",
+                "--op",  "all_reduce", "--sizes", "64:64",    "--seconds", "0.2"};
     words.insert(words.end(), table.begin(), table.end());
     const std::string traces = file("trace");
     std::filesystem::remove_all(traces);
@@ -58,8 +60,9 @@ class MeasureCuda : public ::testing::Test {
 };
 
 TEST_F(MeasureCuda, BenchMeasuresEveryOperationOverEveryBackend) {
-  const Ended bench = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl,shm", "--op", "all", "--counts", "both",
-                           "--sizes", "64:64", "--seconds", "1", "--batch", "3", "--json", file("b.json"), "--csv", "-"});
+  const Ended bench = run({"bench", "-n",      "2",        "--memory", "cuda",         "--backends", "nccl,shm",
+                           "--op",  "all",     "--counts", "both",     "--sizes",      "64:64",      "--seconds",
+                           "1",     "--batch", "3",        "--json",   file("b.json"), "--csv",      "-"});
   ASSERT_EQ(bench.status, 0) << bench.err;
   std::ifstream stream(file("b.json"));
   const auto rows = nlohmann::json::parse(stream)["rows"];
@@ -75,8 +78,8 @@ TEST_F(MeasureCuda, BenchMeasuresEveryOperationOverEveryBackend) {
 }
 
 TEST_F(MeasureCuda, NcclAloneIsMeasuredToo) {
-  const Ended bench = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl", "--op", "all_reduce", "--algorithms", "all",
-                           "--sizes", "64:64", "--seconds", "0.2"});
+  const Ended bench = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl", "--op", "all_reduce",
+                           "--algorithms", "all", "--sizes", "64:64", "--seconds", "0.2"});
   ASSERT_EQ(bench.status, 0) << bench.err;
   EXPECT_THAT(bench.out, ContainsRegex("all_reduce +64 +cuda +nccl +native"));
   EXPECT_THAT(bench.out, Not(HasSubstr("ring"))) << "NCCL has no algorithms of ours";
@@ -84,8 +87,9 @@ TEST_F(MeasureCuda, NcclAloneIsMeasuredToo) {
 }
 
 TEST_F(MeasureCuda, AWrongValueIsFound) {
-  const Ended bench = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl", "--op", "all_reduce", "--sizes", "64:64",
-                           "--seconds", "0.2"}, {{"MOCK_NCCL_WRONG", "1"}});
+  const Ended bench = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl", "--op", "all_reduce",
+                           "--sizes", "64:64", "--seconds", "0.2"},
+                          {{"MOCK_NCCL_WRONG", "1"}});
   EXPECT_EQ(bench.status, 1);
   EXPECT_THAT(bench.err, HasSubstr("all_reduce of 64 bytes in cuda memory over nccl gave a wrong value at element 15"));
   const Ended tuned = run(tune_words("cuda", "nccl,shm"), {{"MOCK_NCCL_WRONG", "1"}});
@@ -94,7 +98,8 @@ TEST_F(MeasureCuda, AWrongValueIsFound) {
 }
 
 TEST_F(MeasureCuda, MixesRunOverEachBackendAndAutoAndAreChecked) {
-  const Words words{"bench", "-n", "2", "--memory", "cuda", "--backends", "nccl,shm,auto", "--mix", "all", "--seconds", "0.3", "--json", "-"};
+  const Words words{"bench", "-n",  "2",         "--memory", "cuda",   "--backends", "nccl,shm,auto",
+                    "--mix", "all", "--seconds", "0.3",      "--json", "-"};
   const Ended mixes = run(words);
   ASSERT_EQ(mixes.status, 0) << mixes.err;
   std::set<std::string> seen;
@@ -105,8 +110,9 @@ TEST_F(MeasureCuda, MixesRunOverEachBackendAndAutoAndAreChecked) {
   }
   EXPECT_EQ(seen.size(), 9u);
   for (const char* mix : {"moe", "dlrm", "dense"}) {
-    const Ended wrong = run({"bench", "-n", "2", "--memory", "cuda", "--backends", "shm,nccl", "--mix", mix, "--seconds", "0.2"},
-                            {{"MOCK_NCCL_WRONG", "65536"}});
+    const Ended wrong =
+        run({"bench", "-n", "2", "--memory", "cuda", "--backends", "shm,nccl", "--mix", mix, "--seconds", "0.2"},
+            {{"MOCK_NCCL_WRONG", "65536"}});
     EXPECT_EQ(wrong.status, 1);
     EXPECT_THAT(wrong.err, HasSubstr(fmt::format("the mix {} over nccl gave a wrong value at element 131071", mix)));
   }
@@ -138,8 +144,8 @@ TEST_F(MeasureCuda, TuneAddsCellsOfCudaMemoryWhichAutoTakes) {
   for (route::Cell& cell : forced) table.put(std::move(cell));
   table.save(file("t.json"));
   EXPECT_THAT(routes_of_auto({"--table", file("t.json")}), HasSubstr("shm,ring"));
-  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "64", "--ranks", "2", "--memory",
-                               "cuda", "--json", "-"});
+  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "64", "--ranks",
+                               "2", "--memory", "cuda", "--json", "-"});
   ASSERT_EQ(explained.status, 0) << explained.err;
   const auto answer = nlohmann::json::parse(explained.out);
   EXPECT_EQ(answer["memory"], "cuda");
@@ -168,9 +174,11 @@ TEST_F(MeasureCuda, WithoutADeviceItIsRefusedOnceAndClearly) {
       setenv(name, value, 1);
     }
   } else {
-    for (const auto& [name, value] : std::map<const char*, const char*>{
-             {"SLURM_PROCID", local_rank}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_JOB_ID", "1"}, {"SLURM_STEP_ID", "0"},
-             {"SLURM_STEP_NODELIST", "here"}}) {
+    for (const auto& [name, value] : std::map<const char*, const char*>{{"SLURM_PROCID", local_rank},
+                                                                        {"SLURM_STEP_NUM_TASKS", "2"},
+                                                                        {"SLURM_JOB_ID", "1"},
+                                                                        {"SLURM_STEP_ID", "0"},
+                                                                        {"SLURM_STEP_NODELIST", "here"}}) {
       setenv(name, value, 1);
     }
   }

@@ -27,7 +27,7 @@ class LeavingStore final : public Store {
   void erase(const std::string& key) override { there().erase(key); }
   void erase_prefix(const std::string& prefix) override { there().erase_prefix(prefix); }
 
-  std::atomic<bool> gone = false;   // read by the agent's thread
+  std::atomic<bool> gone = false;  // read by the agent's thread
   std::atomic<int> asked_in_vain = 0;
 
  private:
@@ -136,7 +136,8 @@ TEST(NcclLane, MessagesAfterTheFirstAreInTheStreamAtOnce) {
   exchange(1, false);
   const int connecting = mock_nccl_background_launches() - before;
   exchange(20, false);
-  EXPECT_EQ(mock_nccl_background_launches() - before, 2 * connecting) << "a message after the first was handed to a thread";
+  EXPECT_EQ(mock_nccl_background_launches() - before, 2 * connecting)
+      << "a message after the first was handed to a thread";
 }
 
 TEST(NcclLane, MoreMessagesThanNcclTakesAtOnceWaitForEarlierOnes) { exchange(100, true); }

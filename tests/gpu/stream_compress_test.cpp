@@ -1,5 +1,6 @@
-// Compressed collectives in streams, over nccl, have the bits of compression on the host: over a mock of CUDA and NCCL, or on a real device if
-// MEDLEY_BACKEND_PATH names the real plugins (tests/gpu/compress). Ranks are processes, which share the device.
+// Compressed collectives in streams, over nccl, have the bits of compression on the host: over a mock of CUDA and NCCL,
+// or on a real device if MEDLEY_BACKEND_PATH names the real plugins (tests/gpu/compress). Ranks are processes, which
+// share the device.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,17 +20,21 @@ class InStreams : public testing::Test {
 };
 
 void run_on_nccl(int ranks, const medley::test::Body& body, const std::string& rules = {}) {
-  medley::test::run_processes(ranks, [&](Context& context) {
-    if (test_device().has_codecs()) body(context);   // opened here: CUDA does not survive a fork
-  }, [&](ContextOptions& options) {
-    setenv("NCCL_HOSTID", ("rank" + std::to_string(options.rank)).c_str(), 1);
-    options.backends = {"shm", "nccl"};
-    options.rules = rules;
-  });
+  medley::test::run_processes(
+      ranks,
+      [&](Context& context) {
+        if (test_device().has_codecs()) body(context);  // opened here: CUDA does not survive a fork
+      },
+      [&](ContextOptions& options) {
+        setenv("NCCL_HOSTID", ("rank" + std::to_string(options.rank)).c_str(), 1);
+        options.backends = {"shm", "nccl"};
+        options.rules = rules;
+      });
 }
 
 /// What nccl compresses, in streams.
-std::vector<std::vector<std::byte>> run_in_streams(Comm& world, Memory memory, const std::string& codec, DType dtype, const std::string& backend) {
+std::vector<std::vector<std::byte>> run_in_streams(Comm& world, Memory memory, const std::string& codec, DType dtype,
+                                                   const std::string& backend) {
   Job job{world, memory, codec, dtype, backend, memory == Memory::cuda ? test_device().make_stream() : nullptr};
   const int me = world.rank(), n = world.size();
   const auto size = static_cast<std::size_t>(n);
@@ -43,13 +48,19 @@ std::vector<std::vector<std::byte>> run_in_streams(Comm& world, Memory memory, c
     job.run(values(40001), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, op, o); });
   }
   for (int step = 0; step < 3; ++step) {
-    job.run(values(40001), 0, true, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::avg, o); });
+    job.run(values(40001), 0, true,
+            [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::avg, o); });
   }
-  job.run(values(40001, value_kinds), 40001, false, [&](Buffer in, Buffer out, const Options& o) { world.all_reduce(in, out, ReduceOp::sum, o); });
-  job.run(values(1), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });   // ranks without a part
-  job.run(values(each * n), each, false, [&](Buffer in, Buffer out, const Options& o) { world.reduce_scatter(in, out, ReduceOp::sum, o); });
-  job.run(values(each), size * each, false, [&](Buffer in, Buffer out, const Options& o) { world.all_gather(in, out, o); });
-  job.run(values(each * n), size * each, false, [&](Buffer in, Buffer out, const Options& o) { world.all_to_all(in, out, o); });
+  job.run(values(40001, value_kinds), 40001, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.all_reduce(in, out, ReduceOp::sum, o); });
+  // Ranks without a part
+  job.run(values(1), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_reduce(in, ReduceOp::sum, o); });
+  job.run(values(each * n), each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.reduce_scatter(in, out, ReduceOp::sum, o); });
+  job.run(values(each), size * each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.all_gather(in, out, o); });
+  job.run(values(each * n), size * each, false,
+          [&](Buffer in, Buffer out, const Options& o) { world.all_to_all(in, out, o); });
   job.run(values(each * n), 0, false, [&](Buffer in, Buffer, const Options& o) { world.all_to_all(in, in, o); });
   // Rank r sends 700 (r + 1) elements to everybody, and nothing to rank 0.
   std::vector<std::int64_t> sent(size, 700 * (me + 1)), got(size);
@@ -62,15 +73,17 @@ std::vector<std::vector<std::byte>> run_in_streams(Comm& world, Memory memory, c
 
 TEST_F(InStreams, collectives_have_the_results_of_host_memory) {
   for (const int n : {2, 3}) {
-    run_on_nccl(n, [n](Context& context) {   // one job for all: starting ranks on a GPU takes seconds
+    run_on_nccl(n, [n](Context& context) {  // one job for all: starting ranks on a GPU takes seconds
       Comm world = context.world();
       for (const auto& [text, kernel] : kernels) {
         for (const DType dtype : floats) {
           if (n > 2 && dtype != DType::f32) continue;
-          const auto on_host = run_in_streams(world, Memory::host, text, dtype, "shm"), in_streams = run_in_streams(world, Memory::cuda, text, dtype, "nccl");
+          const auto on_host = run_in_streams(world, Memory::host, text, dtype, "shm"),
+                     in_streams = run_in_streams(world, Memory::cuda, text, dtype, "nccl");
           ASSERT_EQ(on_host.size(), in_streams.size());
           for (std::size_t i = 0; i < on_host.size(); ++i) {
-            EXPECT_EQ(on_host[i], in_streams[i]) << "operation " << i << ", " << text << " of " << name(dtype) << ", " << n << " ranks";
+            EXPECT_EQ(on_host[i], in_streams[i])
+                << "operation " << i << ", " << text << " of " << name(dtype) << ", " << n << " ranks";
           }
         }
       }
@@ -86,7 +99,8 @@ TEST_F(InStreams, compressed_and_plain_collectives_keep_the_order_of_memory) {
     void* const stream = backend == "nccl" ? test_device().make_stream() : nullptr;
     for (int i = 0; i < 12; ++i) {
       const char* codec = i % 3 == 0 ? "none" : i % 3 == 1 ? "int8" : "bf16";
-      works.push_back(world.all_reduce(tensor, ReduceOp::avg, {.backend = backend, .async = true, .stream = stream, .compress = codec}));
+      works.push_back(world.all_reduce(tensor, ReduceOp::avg,
+                                       {.backend = backend, .async = true, .stream = stream, .compress = codec}));
     }
     for (Work& work : works) work.wait_host();
   };
@@ -104,28 +118,32 @@ TEST_F(InStreams, compressed_and_plain_collectives_keep_the_order_of_memory) {
 }
 
 TEST_F(InStreams, a_rule_compresses_what_has_kernels_and_leaves_the_rest) {
-  run_on_nccl(2, [&](Context& context) {
-    Comm world = context.world();
-    constexpr std::int64_t count = 5000;
-    std::vector<std::byte> values = pack(tensor(0, count), DType::f32), seen(values.size());
-    DeviceImage image(values.size());
-    const Buffer buffer(image.data(), count, DType::f32, Memory::cuda, 0);
-    image.write(values.data());
-    void* const stream = test_device().make_stream();
-    world.broadcast(buffer, 0, {.stream = stream}).wait_host();
-    image.read(seen.data());
-    EXPECT_EQ(seen, values) << "a broadcast is not compressed";
-    world.all_reduce(buffer, ReduceOp::max, {.stream = stream}).wait_host();
-    image.read(seen.data());
-    EXPECT_NE(seen, values) << "an all_reduce is";
-    try {
-      world.broadcast(buffer, 0, {.stream = stream, .compress = "int4"});
-      ADD_FAILURE() << "not refused";
-    } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("name a host backend, which stages it"), std::string::npos) << error.what();
-    }
-    world.barrier();
-  }, "*@cuda=nccl+int4; *=shm");
+  run_on_nccl(
+      2,
+      [&](Context& context) {
+        Comm world = context.world();
+        constexpr std::int64_t count = 5000;
+        std::vector<std::byte> values = pack(tensor(0, count), DType::f32), seen(values.size());
+        DeviceImage image(values.size());
+        const Buffer buffer(image.data(), count, DType::f32, Memory::cuda, 0);
+        image.write(values.data());
+        void* const stream = test_device().make_stream();
+        world.broadcast(buffer, 0, {.stream = stream}).wait_host();
+        image.read(seen.data());
+        EXPECT_EQ(seen, values) << "a broadcast is not compressed";
+        world.all_reduce(buffer, ReduceOp::max, {.stream = stream}).wait_host();
+        image.read(seen.data());
+        EXPECT_NE(seen, values) << "an all_reduce is";
+        try {
+          world.broadcast(buffer, 0, {.stream = stream, .compress = "int4"});
+          ADD_FAILURE() << "not refused";
+        } catch (const Error& error) {
+          EXPECT_NE(std::string(error.what()).find("name a host backend, which stages it"), std::string::npos)
+              << error.what();
+        }
+        world.barrier();
+      },
+      "*@cuda=nccl+int4; *=shm");
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ template <typename T>
 class Shared {
  public:
   explicit Shared(std::size_t count = 1) : count_(count) {
-    data_ = static_cast<T*>(mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    data_ =
+        static_cast<T*>(mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   }
   ~Shared() { munmap(data_, count_ * sizeof(T)); }
   Shared(const Shared&) = delete;
@@ -74,7 +75,8 @@ class Shared {
 };
 
 /// The store of forked ranks, in the test's own process, so that it outlives every rank. It has a thread, so it is
-/// opened after the fork: a lock that a thread holds at a fork, such as a sanitizer's allocator's, stays held in the child.
+/// opened after the fork: a lock that a thread holds at a fork, such as a sanitizer's allocator's, stays held in the
+/// child.
 class ForkedStore {
  public:
   void open() {
@@ -125,7 +127,8 @@ inline void run_processes(int size, const Body& body, const std::function<void(C
   for (int rank = 0; rank < size; ++rank) {
     int status = 0;
     ASSERT_EQ(waitpid(children[static_cast<std::size_t>(rank)], &status, 0), children[static_cast<std::size_t>(rank)]);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " of " << size << " ended with " << status;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << "rank " << rank << " of " << size << " ended with " << status;
   }
 }
 

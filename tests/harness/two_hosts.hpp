@@ -1,5 +1,5 @@
-// Runs a function on two hosts of two ranks each: mount namespaces with their own /dev/shm count as hosts. Needs permission to make
-// namespaces (root) and a network besides loopback.
+// Runs a function on two hosts of two ranks each: mount namespaces with their own /dev/shm count as hosts. Needs
+// permission to make namespaces (root) and a network besides loopback.
 #pragma once
 
 #include <ifaddrs.h>
@@ -20,7 +20,8 @@ inline bool become_host() {
          mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=64m") == 0;
 }
 
-inline int run_rank_on_host(int rank, const ForkedStore& store, const std::vector<std::string>& backends, const Body& body) {
+inline int run_rank_on_host(int rank, const ForkedStore& store, const std::vector<std::string>& backends,
+                            const Body& body) {
   try {
     ContextOptions options = options_of(rank, ranks_on_hosts, store.connect(rank, ranks_on_hosts));
     options.backends = backends;
@@ -39,7 +40,9 @@ inline bool name_interface() {
   if (getifaddrs(&all) != 0) return false;
   bool found = false;
   for (const ifaddrs* one = all; one && !found; one = one->ifa_next) {
-    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP) || (one->ifa_flags & IFF_LOOPBACK)) continue;
+    if (!one->ifa_addr || one->ifa_addr->sa_family != AF_INET || !(one->ifa_flags & IFF_UP) ||
+        (one->ifa_flags & IFF_LOOPBACK))
+      continue;
     found = setenv("MEDLEY_GLOO_INTERFACE", one->ifa_name, 1) == 0;
   }
   freeifaddrs(all);

@@ -30,7 +30,7 @@ int main() {
       world.all_reduce(values, medley::sum);
       if (round == 10) std::printf("ready\n");
       if (values[0] > 0) break;
-      std::this_thread::sleep_for(10ms);   // a step of training
+      std::this_thread::sleep_for(10ms);  // a step of training
     }
     std::printf("finished\n");
   } catch (const medley::Error& error) {

@@ -10,9 +10,7 @@
 namespace medley {
 namespace {
 
-int each_host() {
-  return std::atoi(std::getenv("SPAN_EACH"));
-}
+int each_host() { return std::atoi(std::getenv("SPAN_EACH")); }
 
 void expect_sum(Comm& comm, const char* backend) {
   std::vector<std::int64_t> values(5'000, comm.rank() + 1);
@@ -95,8 +93,10 @@ TEST(Span, messages_of_exact_size_stay_inside_a_host) {
   if (each_host() > 1) {
     const std::string text = wrong(each_host(), each_host() + 1);
     const std::string names[] = {std::to_string(each_host()), std::to_string(each_host() + 1)};
-    EXPECT_NE(text.find("over shm inside hosts: rank " + names[0] + " sent 8 bytes with tag 0 but rank " + names[1] + " posted a receive of 12 bytes"),
-              std::string::npos) << text;
+    EXPECT_NE(text.find("over shm inside hosts: rank " + names[0] + " sent 8 bytes with tag 0 but rank " + names[1] +
+                        " posted a receive of 12 bytes"),
+              std::string::npos)
+        << text;
     EXPECT_THROW(comm.recv(in.front(), any_source), Error);
   }
   const std::string text = wrong(0, each_host());
@@ -106,8 +106,7 @@ TEST(Span, messages_of_exact_size_stay_inside_a_host) {
 
 TEST(Span, a_comm_that_no_backend_serves_is_refused_with_the_reason) {
   const std::string why = refusal([] { Context context(std::vector<std::string>{"shm"}); });
-  EXPECT_NE(why.find("comm world: no backend can serve it: shm serves one host, and ranks 0 and"),
-            std::string::npos)
+  EXPECT_NE(why.find("comm world: no backend can serve it: shm serves one host, and ranks 0 and"), std::string::npos)
       << why;
 }
 

@@ -13,8 +13,8 @@ TEST(BuildInfo, ShmIsAvailableAndNative) {
   const BuildInfo info = build_info();
   EXPECT_FALSE(info.version.empty());
   EXPECT_GE(info.cores, 1);
-  const auto shm = std::find_if(info.backends.begin(), info.backends.end(),
-                                [](const auto& b) { return b.info.name == "shm"; });
+  const auto shm =
+      std::find_if(info.backends.begin(), info.backends.end(), [](const auto& b) { return b.info.name == "shm"; });
   ASSERT_NE(shm, info.backends.end());
   EXPECT_TRUE(shm->info.available) << shm->info.reason;
   EXPECT_TRUE(shm->does(Op::all_reduce));

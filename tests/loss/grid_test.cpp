@@ -23,8 +23,8 @@ using Case = std::tuple<Way, int /* bytes */, int /* victim */, Moment>;
 
 std::string label(const testing::TestParamInfo<Case>& info) {
   const auto [way, bytes, victim, moment] = info.param;
-  return std::string(way_names[static_cast<int>(way)]) + std::to_string(bytes) + "Rank" +
-         std::to_string(victim) + moment_names[static_cast<int>(moment)];
+  return std::string(way_names[static_cast<int>(way)]) + std::to_string(bytes) + "Rank" + std::to_string(victim) +
+         moment_names[static_cast<int>(moment)];
 }
 
 /// Every rank must know within a second; a busy machine gets more time unless the environment says that it is
@@ -139,8 +139,7 @@ TEST_P(Stopped, is_a_timeout_that_names_the_stopped_rank) {
   kill(job.process(victim), SIGCONT);  // it finds the comm aborted
   const Ending late = job.wait(victim);
   EXPECT_FALSE(late.hung);
-  EXPECT_TRUE(late.kind == ErrorKind::timeout || late.kind == ErrorKind::rank_lost)
-      << late.status << late.what;
+  EXPECT_TRUE(late.kind == ErrorKind::timeout || late.kind == ErrorKind::rank_lost) << late.status << late.what;
 }
 
 TEST(KilledRank, while_a_comm_is_made_is_told_to_every_survivor) {
@@ -168,12 +167,11 @@ INSTANTIATE_TEST_SUITE_P(some, Killed,
                                  Values(Moment::before, Moment::inside, Moment::after)),
                          label);
 INSTANTIATE_TEST_SUITE_P(few, Killed,
-                         Combine(Values(Way::broadcast, Way::all_to_all, Way::gather), Values(64 << 10),
-                                 Values(0, 1), Values(Moment::inside)),
+                         Combine(Values(Way::broadcast, Way::all_to_all, Way::gather), Values(64 << 10), Values(0, 1),
+                                 Values(Moment::inside)),
                          label);
 INSTANTIATE_TEST_SUITE_P(some, Stopped,
-                         Combine(Values(Way::all_reduce), Values(8, 4 << 20), Values(0, 2),
-                                 Values(Moment::before)),
+                         Combine(Values(Way::all_reduce), Values(8, 4 << 20), Values(0, 2), Values(Moment::before)),
                          label);
 
 // All of it.

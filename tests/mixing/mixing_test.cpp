@@ -24,9 +24,7 @@ std::string environment(const char* variable) {
   const char* text = std::getenv(variable);
   return text ? text : "";
 }
-bool launched() {
-  return environment("MEDLEY_TEST_RANKS") == "launched";
-}
+bool launched() { return environment("MEDLEY_TEST_RANKS") == "launched"; }
 
 std::vector<std::string> backends() {
   std::vector<std::string> names;
@@ -198,8 +196,7 @@ TEST(Mixing, a_send_that_must_not_queue_behind_a_collective_that_is_held_back) {
     auto token = numbers(7, 10);
     if (me == 0) {
       Work receives = world.recv(input, 1, {.backend = a, .async = true, .tag = 5});
-      Work reduces =
-          world.all_reduce(input, output, sum, {.backend = b, .async = true});  // blocked by the receive
+      Work reduces = world.all_reduce(input, output, sum, {.backend = b, .async = true});  // blocked by the receive
       Work sends = world.send(token, 1, {.backend = b, .async = true, .tag = 6});
       reduces.wait();
       sends.wait();
@@ -207,8 +204,7 @@ TEST(Mixing, a_send_that_must_not_queue_behind_a_collective_that_is_held_back) {
     } else {
       if (me == 1) {
         std::vector<std::int32_t> got(10);
-        world.recv(got, 0,
-                   {.backend = b, .tag = 6});  // only then does rank 0 get what its reduction waits for
+        world.recv(got, 0, {.backend = b, .tag = 6});  // only then does rank 0 get what its reduction waits for
         EXPECT_EQ(got, token);
         world.send(numbers(1), 0, {.backend = a, .tag = 5});
       }

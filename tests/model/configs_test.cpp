@@ -44,9 +44,7 @@ json config_of(const std::string& name) {
   return {};
 }
 
-Model model_named(const std::string& name) {
-  return model_from_huggingface(config_of(name), name);
-}
+Model model_named(const std::string& name) { return model_from_huggingface(config_of(name), name); }
 
 TEST(Configs, PublishedCountsAreExact) {
   Count loaded = 0, counted = 0;
@@ -67,9 +65,9 @@ TEST(Configs, PublishedCountsAreExact) {
 }
 
 TEST(Configs, UnknownFamiliesAreRefusedWithTheNearestNamed) {
-  const std::map<std::string, std::string> nearest = {
-      {"DeepSeek-V3.2", "deepseek_v3"}, {"MiniMax-M3", "minimax_m2"}, {"qwen3-next-80b", "qwen3_moe"},
-      {"mamba-2.8b", "llama"},          {"GLM-5", "deepseek_v3"},     {"jamba-v0.1", "qwen3_moe"}};
+  const std::map<std::string, std::string> nearest = {{"DeepSeek-V3.2", "deepseek_v3"}, {"MiniMax-M3", "minimax_m2"},
+                                                      {"qwen3-next-80b", "qwen3_moe"},  {"mamba-2.8b", "llama"},
+                                                      {"GLM-5", "deepseek_v3"},         {"jamba-v0.1", "qwen3_moe"}};
   Count refused = 0;
   for (const Published& model : published()) {
     if (model.parameters != "refused") continue;

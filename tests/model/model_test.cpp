@@ -79,9 +79,7 @@ TEST(Model, EveryModelOfTheZooIsSound) {
   for (const Model& m : zoo()) EXPECT_NO_THROW(check(m, m.name)) << m.name;
 }
 
-TEST(Model, NamesMatchInAnyCase) {
-  EXPECT_TRUE(model_from_zoo("LLaMA_2-7B"));
-}
+TEST(Model, NamesMatchInAnyCase) { EXPECT_TRUE(model_from_zoo("LLaMA_2-7B")); }
 
 TEST(Model, OverflowIsRefused) {
   Model m = *model_from_zoo("gpt3-175b");

@@ -14,8 +14,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 TEST(Layout, Text) {
-  const Layout l =
-      read_layout("dp=8,tp=4,pp=2,sp=on,zero=1,vp=2,cp=2,cp_kind=ulysses,recompute=full,grad_dtype=f32");
+  const Layout l = read_layout("dp=8,tp=4,pp=2,sp=on,zero=1,vp=2,cp=2,cp_kind=ulysses,recompute=full,grad_dtype=f32");
   EXPECT_EQ(l.world(), 128);
   EXPECT_TRUE(l.sp);
   EXPECT_EQ(l.context, ContextKind::ulysses);
@@ -34,8 +33,7 @@ TEST(Layout, Text) {
 }
 
 TEST(Layout, KernelsOfMegatronsRecipes) {
-  const Layout l =
-      read_layout("fp8=current,cuda_graphs=partial,recompute_modules=layernorm+moe_act+mla_up_proj");
+  const Layout l = read_layout("fp8=current,cuda_graphs=partial,recompute_modules=layernorm+moe_act+mla_up_proj");
   EXPECT_TRUE(l.flags.fp8);
   EXPECT_EQ(l.flags.fp8_recipe, Fp8Recipe::current);
   EXPECT_TRUE(l.flags.partial_graphs);
@@ -89,15 +87,14 @@ TEST(Layout, DeepSpeedConfig) {
                 layout_from_deepspeed(x, json{{"zero_optimization", {{"stage", "many"}}}}, "ds.json");
               }),
               HasSubstr("ds.json"));
-  EXPECT_THAT(refusal([] {
-                Layout x;
-                layout_from_deepspeed(x,
-                                      json{{"train_batch_size", 7},
-                                           {"train_micro_batch_size_per_gpu", 2},
-                                           {"gradient_accumulation_steps", 1}},
-                                      "ds.json");
-              }),
-              HasSubstr("train_batch_size 7"));
+  EXPECT_THAT(
+      refusal([] {
+        Layout x;
+        layout_from_deepspeed(
+            x, json{{"train_batch_size", 7}, {"train_micro_batch_size_per_gpu", 2}, {"gradient_accumulation_steps", 1}},
+            "ds.json");
+      }),
+      HasSubstr("train_batch_size 7"));
 }
 
 TEST(Layout, NeoxAndMegatron) {
@@ -143,23 +140,15 @@ TEST(Hostile, MutatedConfigs) {
     for (auto n = random() % 6 + 1; n > 0; --n) {
       const std::size_t at = random() % text.size();
       switch (random() % 4) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, random() % 20 + 1);
-          break;
-        case 2:
-          text.insert(at, text.substr(random() % text.size(), random() % 12));
-          break;
-        default:
-          text.insert(at, std::string(random() % 4 + 1, "0123456789e-.[{"[random() % 15]));
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, random() % 20 + 1); break;
+        case 2: text.insert(at, text.substr(random() % text.size(), random() % 12)); break;
+        default: text.insert(at, std::string(random() % 4 + 1, "0123456789e-.[{"[random() % 15]));
       }
       if (text.empty()) text = " ";
     }
     const std::string sentence = refusal([&] {
-      Model m = i % 2 ? model_from_huggingface(parse_json(text, "x.json"), "x.json")
-                      : model_from_neox(text, "x.yml");
+      Model m = i % 2 ? model_from_huggingface(parse_json(text, "x.json"), "x.json") : model_from_neox(text, "x.yml");
       Layout l = read_layout("dp=2,tp=2,pp=2,gbs=4");
       if (i % 2 == 0) layout_from_neox(l, text, "x.yml");
       l.micro_batch = 1;

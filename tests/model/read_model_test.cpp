@@ -39,9 +39,7 @@ const json deepseek_v3 = {{"model_type", "deepseek_v3"},   {"hidden_size", 7168}
                           {"qk_rope_head_dim", 64},        {"v_head_dim", 128},
                           {"moe_layer_freq", 1},           {"tie_word_embeddings", false}};
 
-Count parameters(const json& config) {
-  return count_parameters(model_from_huggingface(config, "config.json")).total;
-}
+Count parameters(const json& config) { return count_parameters(model_from_huggingface(config, "config.json")).total; }
 
 json with(json config, const char* key, json value) {
   config[key] = std::move(value);
@@ -132,8 +130,7 @@ TEST(HuggingFace, Families) {
 }
 
 TEST(HuggingFace, HeadDimensionIsNeverDerivedWhenGiven) {
-  const Model m =
-      model_from_huggingface(with(with(llama, "head_dim", 256), "hidden_size", 2560), "config.json");
+  const Model m = model_from_huggingface(with(with(llama, "head_dim", 256), "hidden_size", 2560), "config.json");
   EXPECT_EQ(m.head_dim, 256);
   EXPECT_EQ(model_from_huggingface(with(llama, "head_dim", nullptr), "config.json").head_dim, 128);
   EXPECT_EQ(model_from_huggingface(with(llama, "num_key_value_heads", nullptr), "config.json").kv_heads, 32);
@@ -153,8 +150,7 @@ TEST(HuggingFace, ErrorsNameFileAndKey) {
     EXPECT_THAT(error_of([&] { parameters(with(llama, key, 18446744073709551615ull)); }), HasSubstr(key));
   }
   EXPECT_THAT(error_of([] { parameters(with(llama, "model_type", "mamba")); }), HasSubstr("mamba"));
-  EXPECT_THAT(error_of([] { parameters(with(llama, "num_key_value_heads", 5)); }),
-              HasSubstr("num_key_value_heads 5"));
+  EXPECT_THAT(error_of([] { parameters(with(llama, "num_key_value_heads", 5)); }), HasSubstr("num_key_value_heads 5"));
   EXPECT_THAT(error_of([] { parameters(with(llama, "num_attention_heads", 33)); }),
               HasSubstr("num_attention_heads 33"));
   EXPECT_THAT(error_of([] {
@@ -197,8 +193,7 @@ TEST(NeoX, VocabularyIsPaddedAndGatedWidthsAreAThird) {
   EXPECT_EQ(gated.ffn, 6912);
   EXPECT_THAT(error_of([&] { model_from_neox("num_layers: 2", "x.yml"); }), HasSubstr("x.yml: hidden_size"));
   EXPECT_THAT(error_of([&] { model_from_neox("a: [", "x.yml"); }), HasSubstr("x.yml"));
-  EXPECT_THAT(error_of([&] { model_from_neox("hidden-size: 2\nhidden_size: 3", "x.yml"); }),
-              HasSubstr("hidden_size"));
+  EXPECT_THAT(error_of([&] { model_from_neox("hidden-size: 2\nhidden_size: 3", "x.yml"); }), HasSubstr("hidden_size"));
 }
 
 TEST(Megatron, Arguments) {

@@ -36,12 +36,9 @@ class MockNccl {
 
   Comm comm(std::uint64_t hash, const char* name, int ranks, int rank, int version = 5) {
     Comm out{nullptr, 0, ranks, rank, version, 0};
-    if (version == 6)
-      v6_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
-    else if (version == 5)
-      v5_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
-    else
-      v4_->init(&out.context, &out.mask, name, hash, 1, ranks, rank, nullptr);
+    if (version == 6) v6_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
+    else if (version == 5) v5_->init(&out.context, hash, &out.mask, name, 1, ranks, rank, nullptr);
+    else v4_->init(&out.context, &out.mask, name, hash, 1, ranks, rank, nullptr);
     if (meet) meet();
     return out;
   }
@@ -55,8 +52,8 @@ class MockNccl {
 
   /// A collective up to the launch of its kernel. AllGather and Broadcast are turned into bytes on the way,
   /// as NCCL does it.
-  Launched collective(Comm& comm, const char* function, std::size_t count, const char* datatype,
-                      std::size_t element, int root = 0, int channels = 2) {
+  Launched collective(Comm& comm, const char* function, std::size_t count, const char* datatype, std::size_t element,
+                      int root = 0, int channels = 2) {
     const bool bytes = std::strcmp(function, "AllGather") == 0 || std::strcmp(function, "Broadcast") == 0;
     const std::size_t moved = bytes ? count * element : count;
     const char* type = bytes ? "ncclInt8" : datatype;
@@ -66,18 +63,9 @@ class MockNccl {
       d.type = collective_event;
       d.parent = api;
       d.rank = comm.rank;
-      d.collective = {comm.sequence++,
-                      function,
-                      nullptr,
-                      nullptr,
-                      moved,
-                      root,
-                      type,
-                      static_cast<std::uint8_t>(channels),
-                      8,
-                      "RING",
-                      "SIMPLE",
-                      nullptr};
+      d.collective = {
+          comm.sequence++, function, nullptr, nullptr, moved, root, type, static_cast<std::uint8_t>(channels), 8,
+          "RING",          "SIMPLE", nullptr};
       plugin->start_event(comm.context, &out.event, &d);
     };
     if (comm.version == 6) {
@@ -88,17 +76,9 @@ class MockNccl {
       DescriptorV4 d{};
       d.type = collective_event;
       d.rank = comm.rank;
-      d.collective = {comm.sequence++,
-                      function,
-                      nullptr,
-                      nullptr,
-                      moved,
-                      root,
-                      type,
-                      static_cast<std::uint8_t>(channels),
-                      8,
-                      "RING",
-                      "SIMPLE"};
+      d.collective = {
+          comm.sequence++, function, nullptr, nullptr, moved, root, type, static_cast<std::uint8_t>(channels), 8,
+          "RING",          "SIMPLE"};
       v4_->start_event(comm.context, &out.event, &d);
     }
     if (out.event) v5_->stop_event(out.event);
@@ -141,12 +121,9 @@ class MockNccl {
         d.kernel_channel = {static_cast<std::uint8_t>(channel), begin};
         plugin->start_event(comm.context, &event, &d);
       };
-      if (launched.version == 6)
-        start(v6_, DescriptorV6{});
-      else if (launched.version == 5)
-        start(v5_, DescriptorV5{});
-      else
-        start(v4_, DescriptorV4{});
+      if (launched.version == 6) start(v6_, DescriptorV6{});
+      else if (launched.version == 5) start(v5_, DescriptorV5{});
+      else start(v4_, DescriptorV4{});
       StateArguments arguments{};
       arguments.timer = end;
       v5_->record_state(event, kernel_channel_stop, &arguments);

@@ -105,15 +105,13 @@ TEST(NcclProfiler, sizes_types_groups_and_kernel_times_of_a_job) {
       EXPECT_LE(events[0].duration(), 20000.0 * 1.001);
       EXPECT_EQ(events[1].op, Op::all_gather);
       EXPECT_EQ(events[1].bytes, 1600) << "of all ranks";
-      EXPECT_EQ(events[1].unknown.has(Field::dtype), version == 4)
-          << "version 4 does not say what the program called";
+      EXPECT_EQ(events[1].unknown.has(Field::dtype), version == 4) << "version 4 does not say what the program called";
       EXPECT_EQ(events[2].op, Op::reduce_scatter);
       EXPECT_EQ(events[2].bytes, 800);
       EXPECT_EQ(events[3].op, Op::broadcast);
       EXPECT_EQ(events[3].bytes, 256);
       const auto& pair = t.groups[events[3].group];
-      EXPECT_EQ(pair.ranks, (rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3}))
-          << "joined over the files";
+      EXPECT_EQ(pair.ranks, (rank < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3})) << "joined over the files";
       EXPECT_EQ(events[3].peer, rank < 2 ? 1 : 3);
       EXPECT_EQ(events[4].op, Op::all_to_all);
       EXPECT_EQ(events[4].bytes, 160);
@@ -127,8 +125,7 @@ TEST(NcclProfiler, a_rank_that_did_not_call_is_named) {
   run_ranks(folder.path, 2, [](MockNccl& nccl, int rank) {
     auto world = nccl.comm(7, "", 2, rank);
     nccl.ran(world, nccl.collective(world, "AllReduce", 8, "ncclFloat32", 4), 10, 20);
-    if (rank == 0)
-      nccl.collective(world, "AllReduce", 8, "ncclFloat32", 4);  // launched, and waits in its kernel
+    if (rank == 0) nccl.collective(world, "AllReduce", 8, "ncclFloat32", 4);  // launched, and waits in its kernel
     std::_Exit(0);
   });
   const trace::Trace t = trace::open_trace(folder.path);

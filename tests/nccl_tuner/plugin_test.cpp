@@ -1,4 +1,5 @@
-// The tuner plugin as NCCL calls it: it makes the table's algorithm the cheapest, and leaves NCCL alone where the table says nothing.
+// The tuner plugin as NCCL calls it: it makes the table's algorithm the cheapest, and leaves NCCL alone where the table
+// says nothing.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -18,7 +19,7 @@ namespace {
 using route::timing;
 using ::testing::HasSubstr;
 
-std::string logged;   // by the plugin, through NCCL's logger
+std::string logged;  // by the plugin, through NCCL's logger
 
 void logger(int, unsigned long, const char*, int, const char* format, ...) {
   char text[1024];
@@ -35,12 +36,15 @@ route::Cell cuda_cell(Op op, route::Shape shape, std::int64_t bytes, std::vector
   return made;
 }
 
-/// A table in which all_reduce of 2 nodes is fastest as a tree with LL up to about 64 KiB, as a ring with 8 channels above.
+/// A table in which all_reduce of 2 nodes is fastest as a tree with LL up to about 64 KiB, as a ring with 8 channels
+/// above.
 route::Table table_of_nccl() {
   route::Table table;
   table.machine = route::this_machine();
-  table.put(cuda_cell(Op::all_reduce, {2, 4}, 4096, {timing("nccl", "tree_ll", 10), timing("nccl", "native", 20), timing("shm+mpi", "native", 1)}));
-  table.put(cuda_cell(Op::all_reduce, {2, 4}, 1 << 20, {timing("nccl", "ring_simple_c8", 100), timing("nccl", "tree_ll", 300)}));
+  table.put(cuda_cell(Op::all_reduce, {2, 4}, 4096,
+                      {timing("nccl", "tree_ll", 10), timing("nccl", "native", 20), timing("shm+mpi", "native", 1)}));
+  table.put(cuda_cell(Op::all_reduce, {2, 4}, 1 << 20,
+                      {timing("nccl", "ring_simple_c8", 100), timing("nccl", "tree_ll", 300)}));
   table.put(cuda_cell(Op::broadcast, {2, 4}, 4096, {timing("nccl", "native", 10), timing("nccl", "ring_ll", 20)}));
   return table;
 }
@@ -71,7 +75,9 @@ class NcclTuner : public ::testing::Test {
     const auto& v5 = plugin<PluginV5>("ncclTunerPlugin_v5");
     void* context = nullptr;
     EXPECT_EQ(v5.init(&context, 1, 8, 2, logger, nullptr, nullptr), 0);
-    EXPECT_EQ(v5.get_collective(context, function, bytes, 1, reinterpret_cast<CostTable>(costs.data()), 7, 3, 0, channels), 0);
+    EXPECT_EQ(
+        v5.get_collective(context, function, bytes, 1, reinterpret_cast<CostTable>(costs.data()), 7, 3, 0, channels),
+        0);
     EXPECT_EQ(v5.finalize(context), 0);
     return costs;
   }
@@ -82,18 +88,19 @@ class NcclTuner : public ::testing::Test {
 
 int changed(const std::array<std::array<float, 3>, 7>& costs) {
   int count = 0;
-  for (const auto& row : costs) count += static_cast<int>(std::count_if(row.begin(), row.end(), [](float cost) { return cost != 5; }));
+  for (const auto& row : costs)
+    count += static_cast<int>(std::count_if(row.begin(), row.end(), [](float cost) { return cost != 5; }));
   return count;
 }
 
 TEST_F(NcclTuner, MakesTheTablesChoiceTheCheapest) {
   int channels = 0;
   const auto small = costs_after(Function::all_reduce, 1000, &channels);
-  EXPECT_EQ(small[0][0], 0);   // tree, LL
+  EXPECT_EQ(small[0][0], 0);  // tree, LL
   EXPECT_EQ(changed(small), 1);
-  EXPECT_EQ(channels, 0);      // NCCL's own number
+  EXPECT_EQ(channels, 0);  // NCCL's own number
   const auto large = costs_after(Function::all_reduce, std::size_t{1} << 30, &channels);
-  EXPECT_EQ(large[1][2], 0);   // ring, simple
+  EXPECT_EQ(large[1][2], 0);  // ring, simple
   EXPECT_EQ(channels, 8);
   EXPECT_THAT(logged, HasSubstr("all_reduce of 2 hosts x 4 ranks"));
   EXPECT_THAT(logged, HasSubstr(table_of_nccl().hash()));
@@ -102,7 +109,7 @@ TEST_F(NcclTuner, MakesTheTablesChoiceTheCheapest) {
 TEST_F(NcclTuner, LeavesNcclAloneWhereItsOwnChoiceWon) {
   int channels = 0;
   EXPECT_EQ(changed(costs_after(Function::broadcast, 1000, &channels)), 0);
-  EXPECT_EQ(changed(costs_after(Function::all_gather, 1000, &channels)), 0);   // not measured
+  EXPECT_EQ(changed(costs_after(Function::all_gather, 1000, &channels)), 0);  // not measured
 }
 
 TEST_F(NcclTuner, NeverTakesWhatNcclForbids) {
@@ -116,13 +123,15 @@ TEST_F(NcclTuner, OlderVersionsDoTheSame) {
     std::array<std::array<float, 3>, 7> costs{};
     for (auto& row : costs) row.fill(5);
     void* context = nullptr;
-    const auto& v4 = plugin<PluginV4>(symbol);   // of the same layout up to the collective
+    const auto& v4 = plugin<PluginV4>(symbol);  // of the same layout up to the collective
     ASSERT_EQ(v4.init(8, 2, logger, &context), 0);
     int channels = 0;
     if (std::string_view(symbol).ends_with("v3")) {
-      plugin<PluginV3>(symbol).get_collective(context, Function::all_reduce, 1000, 1, reinterpret_cast<CostTable>(costs.data()), 7, 3, &channels);
+      plugin<PluginV3>(symbol).get_collective(context, Function::all_reduce, 1000, 1,
+                                              reinterpret_cast<CostTable>(costs.data()), 7, 3, &channels);
     } else {
-      v4.get_collective(context, Function::all_reduce, 1000, 1, reinterpret_cast<CostTable>(costs.data()), 7, 3, 0, &channels);
+      v4.get_collective(context, Function::all_reduce, 1000, 1, reinterpret_cast<CostTable>(costs.data()), 7, 3, 0,
+                        &channels);
     }
     EXPECT_EQ(costs[0][0], 0) << symbol;
     v4.destroy(context);

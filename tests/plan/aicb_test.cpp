@@ -21,12 +21,12 @@ struct Case {
   const char *list, *model, *layout, *framework;
 };
 constexpr Case cases[] = {
-    {"G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1.csv", "h=5120,a=40,layers=40,vocab=32000,seq=2048",
-     "dp=16,tp=8,zero=1", "megatron"},
+    {"G13B-M1-C01_GPT13B_megatron_tp8_pp1_mbs1.csv", "h=5120,a=40,layers=40,vocab=32000,seq=2048", "dp=16,tp=8,zero=1",
+     "megatron"},
     {"G13B-M1-C02_GPT13B_megatron_tp8_pp1_mbs1_sp.csv", "h=5120,a=40,layers=40,vocab=32000,seq=2048",
      "dp=16,tp=8,zero=1,sp=on", "megatron"},
-    {"L7B-D1-C01_Llama7B_zero2_mbs1.csv", "llama-7b",
-     "dp=128,zero=2,reduce_bucket_size=1e9,allgather_bucket_size=1e9", "deepspeed"},
+    {"L7B-D1-C01_Llama7B_zero2_mbs1.csv", "llama-7b", "dp=128,zero=2,reduce_bucket_size=1e9,allgather_bucket_size=1e9",
+     "deepspeed"},
     {"L7B-D1-C02_Llama7B_zero3_mbs1.csv", "llama-7b", "dp=128,zero=3,reduce_bucket_size=1e9", "deepspeed"},
 };
 
@@ -35,9 +35,7 @@ std::filesystem::path lists() {
   return std::filesystem::path(shared ? shared : MEDLEY_SOURCE_DIR "/../shared") / "data/aicb";
 }
 
-std::string text_of_list(const Case& c) {
-  return read_file((lists() / c.list).string());
-}
+std::string text_of_list(const Case& c) { return read_file((lists() / c.list).string()); }
 
 Comparison compare(const Case& c, const Model& m, const std::string& layout_text, const std::string& text) {
   Layout l = read_layout(layout_text);
@@ -104,8 +102,8 @@ TEST_P(Aicb, AWrongPlanIsNotExplained) {
   const Model right = read_model(c.model);
   const std::string layout = c.layout;
   Count other = 0;
-  for (const char* wrong : {",grad_dtype=bf16", ",grad_dtype=f32", ",seq=1024", ",micro_batch=2",
-                            ",dtype=f32", ",recompute=full", ",recompute=selective"}) {
+  for (const char* wrong : {",grad_dtype=bf16", ",grad_dtype=f32", ",seq=1024", ",micro_batch=2", ",dtype=f32",
+                            ",recompute=full", ",recompute=selective"}) {
     if (sent(c, layout + wrong) == sent(c, layout)) continue;  // the framework's own default, or no traffic
     ++other;
     EXPECT_FALSE(compare(c, right, layout + wrong, text_of_list(c)).explained()) << c.list << wrong;
@@ -113,8 +111,7 @@ TEST_P(Aicb, AWrongPlanIsNotExplained) {
   EXPECT_GE(other, 2);
   Model grouped = right;
   grouped.kv_heads = 8;
-  EXPECT_FALSE(compare(c, grouped, layout, text_of_list(c)).explained())
-      << c.list << " with 8 key-value heads";
+  EXPECT_FALSE(compare(c, grouped, layout, text_of_list(c)).explained()) << c.list << " with 8 key-value heads";
   Model wider = right;
   wider.ffn += 128;
   EXPECT_FALSE(compare(c, wider, layout, text_of_list(c)).explained()) << c.list << " with a wider MLP";
@@ -135,9 +132,8 @@ TEST_P(Aicb, ADamagedListIsNotExplained) {
   while (!lines.empty() && trimmed(lines.back()).empty()) lines.pop_back();
   const auto whole = compare_lines(c, lines);
   ASSERT_TRUE(whole && whole->explained());
-  const auto setup_end = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
-    return line.find("epoch_end") != std::string::npos;
-  });
+  const auto setup_end = std::find_if(
+      lines.begin(), lines.end(), [](const std::string& line) { return line.find("epoch_end") != std::string::npos; });
   const std::size_t first = static_cast<std::size_t>(setup_end - lines.begin()) + 1;
   ASSERT_LT(first, lines.size());
   std::set<std::string> seen;

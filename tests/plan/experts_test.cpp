@@ -87,15 +87,13 @@ TEST(ExpertTensor, AllRanksOfAStageMayHoldDifferentExperts) {
   Layout l = spread(8, 2, 16, 1);
   EXPECT_GT(operations(rows(m, l, Framework::megatron), Op::all_to_all, "ep", Phase::forward).count, 0);
   l.etp = 0;
-  EXPECT_THAT(refusal([&] { rows(m, l, Framework::megatron); }),
-              HasSubstr("dp times cp 8 is not divisible by ep 16"));
+  EXPECT_THAT(refusal([&] { rows(m, l, Framework::megatron); }), HasSubstr("dp times cp 8 is not divisible by ep 16"));
   l.etp = 2;
   EXPECT_THAT(refusal([&] { rows(m, l, Framework::megatron); }), HasSubstr("not divisible by ep 16"));
   l.etp = 3;
   EXPECT_THAT(refusal([&] { rows(m, l, Framework::megatron); }),
               HasSubstr("dp times cp times tp 16 is not divisible by etp times ep 48"));
-  EXPECT_THAT(refusal([&] { rows(gpt(), spread(8, 2, 1, 1), Framework::megatron); }),
-              HasSubstr("has no experts"));
+  EXPECT_THAT(refusal([&] { rows(gpt(), spread(8, 2, 1, 1), Framework::megatron); }), HasSubstr("has no experts"));
   l.etp = 1;
   EXPECT_THAT(refusal([&] { rows(m, l, Framework::deepspeed); }), HasSubstr("only megatron"));
 }

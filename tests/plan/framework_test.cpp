@@ -85,8 +85,7 @@ TEST(DeepSpeed, VolumesOfTheStages) {
   l.global_batch = 8 * 4;
   for (const auto& [stage, passes] : {std::pair{1, 3.0}, {2, 2.0 * 4 + 1}, {3, 3.0 * 4}}) {
     l.zero = stage;
-    EXPECT_NEAR(wire(rows(m, l, Framework::deepspeed), "dp") / (psi_bytes * share), passes, 0.02)
-        << "stage " << stage;
+    EXPECT_NEAR(wire(rows(m, l, Framework::deepspeed), "dp") / (psi_bytes * share), passes, 0.02) << "stage " << stage;
   }
   l.zero = 1;
   const auto one = rows(m, l, Framework::deepspeed);
@@ -120,8 +119,7 @@ TEST(NeoX, SmallMessagesBetweenStages) {
   Model parallel = gpt();
   parallel.parallel_block = true;  // attention and MLP share one reduction in forward
   l = layout(1, 2, 1);
-  EXPECT_EQ(operations(rows(parallel, l, Framework::neox), Op::all_reduce, "tp", Phase::forward).count,
-            8 + 1 + 3);
+  EXPECT_EQ(operations(rows(parallel, l, Framework::neox), Op::all_reduce, "tp", Phase::forward).count, 8 + 1 + 3);
 }
 
 TEST(Ddp, FirstBucketIsSmall) {
@@ -134,8 +132,7 @@ TEST(Ddp, FirstBucketIsSmall) {
   EXPECT_EQ(all.bytes, 4 * count_parameters(m).total);
   EXPECT_GE(all.count, 10);
   l.flags.no_sync = false;
-  EXPECT_EQ(operations(rows(m, l, Framework::ddp), Op::all_reduce, "dp", Phase::backward).count,
-            2 * all.count);
+  EXPECT_EQ(operations(rows(m, l, Framework::ddp), Op::all_reduce, "dp", Phase::backward).count, 2 * all.count);
   EXPECT_THAT(refusal([&] { rows(m, layout(2, 2, 1), Framework::ddp); }), HasSubstr("ddp"));
 }
 
@@ -169,13 +166,10 @@ TEST(Pipelines, UnevenOnesAreSplitAsTheFrameworksDo) {
   Layout l = layout(1, 1, 8);
   using Uneven = ViewOptions::Uneven;
   // Llama 405B: 126 layers on 8 stages; embedding and head count as one layer each.
-  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends),
-            (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
-  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages),
-            (std::vector<Count>{16, 16, 16, 16, 16, 16, 15, 15}));
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::count_ends), (std::vector<Count>{15, 16, 16, 16, 16, 16, 16, 15}));
+  EXPECT_EQ(counts(gpt(1024, 16, 126), l, Uneven::first_stages), (std::vector<Count>{16, 16, 16, 16, 16, 16, 15, 15}));
   l.virtual_stages = 4;  // Qwen3 235B: 94 layers on 8 × 4
-  EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends),
-            (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
+  EXPECT_EQ(counts(gpt(1024, 16, 94), l, Uneven::count_ends), (std::vector<Count>{11, 12, 12, 12, 12, 12, 12, 11}));
   // nanotron balances by cost even where layers divide: this head costs as much as four layers.
   Model wide = gpt(2048, 32, 16);
   wide.gated = true;
@@ -204,8 +198,7 @@ TEST(Experts, NoFrameworkLosesTheirWork) {
     });
     return total;
   };
-  for (const Framework framework :
-       {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox})
+  for (const Framework framework : {Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox})
     EXPECT_NEAR(flops(framework, 2) / flops(framework, 1), 0.5, 0.01) << name(framework);
 }
 
@@ -230,8 +223,7 @@ TEST(DeepSpeed, AllgatherBucketSizeHasNoEffect) {
     small.zero = large.zero = stage;
     small.flags.allgather_bucket_elements = 1'000'000;
     large.flags.allgather_bucket_elements = 5'000'000'000;
-    EXPECT_EQ(wire(rows(m, small, Framework::deepspeed), "dp"),
-              wire(rows(m, large, Framework::deepspeed), "dp"));
+    EXPECT_EQ(wire(rows(m, small, Framework::deepspeed), "dp"), wire(rows(m, large, Framework::deepspeed), "dp"));
     EXPECT_EQ(rows(m, small, Framework::deepspeed).size(), rows(m, large, Framework::deepspeed).size());
   }
 }
@@ -269,11 +261,8 @@ TEST(Fsdp2, TensorParallelLossIsDTensors) {
 
 TEST(Ulysses, LatentAttentionTradesItsOwnHeadSizes) {
   Model m = gpt(2048, 16, 4);
-  m.latent = {.q_lora_rank = 0,
-              .kv_lora_rank = 512,
-              .qk_nope_head_dim = 128,
-              .qk_rope_head_dim = 64,
-              .v_head_dim = 128};
+  m.latent = {
+      .q_lora_rank = 0, .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
   Layout l = layout(1, 1, 1);
   l.cp = 4;
   l.context = ContextKind::ulysses;

@@ -9,8 +9,7 @@ namespace {
 int softmax_kernels(const Layout& layout, Framework framework) {
   int kernels = 0;
   make_schedule(gpt(), layout, framework, 0).tally([&](const Entry& e, Count count) {
-    if (e.module == "attention.softmax" || e.module == "attention.mask")
-      kernels += e.kernels * static_cast<int>(count);
+    if (e.module == "attention.softmax" || e.module == "attention.mask") kernels += e.kernels * static_cast<int>(count);
   });
   return kernels;
 }

@@ -35,13 +35,8 @@ TEST(StepRequest, ErrorsNameTheOptionAndTheValue) {
 }
 
 Row row(Count bytes, Count count, std::string_view why = "gradients") {
-  return {.op = Op::all_reduce,
-          .group = "dp",
-          .group_size = 8,
-          .bytes = bytes,
-          .count = count,
-          .module = {},
-          .why = why};
+  return {
+      .op = Op::all_reduce, .group = "dp", .group_size = 8, .bytes = bytes, .count = count, .module = {}, .why = why};
 }
 
 TEST(MergeSizes, RowsThatDifferInSizeAloneBecomeOne) {

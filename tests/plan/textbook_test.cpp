@@ -10,9 +10,7 @@
 namespace medley::plan {
 namespace {
 
-double psi(const Model& m) {
-  return static_cast<double>(count_parameters(m).total);
-}
+double psi(const Model& m) { return static_cast<double>(count_parameters(m).total); }
 
 }  // namespace
 
@@ -126,9 +124,7 @@ std::optional<std::vector<Row>> try_rows(const Model& m, Layout l, Framework f, 
   }
 }
 
-Framework any_framework() {
-  return static_cast<Framework>(*rc::gen::inRange(0, framework_count));
-}
+Framework any_framework() { return static_cast<Framework>(*rc::gen::inRange(0, framework_count)); }
 
 }  // namespace
 
@@ -211,8 +207,7 @@ RC_GTEST_PROP(Laws, InterleavingMultipliesMessages, ()) {
   Count plain = 0, more = 0;
   for (Count rank = 0; rank < l.pp; ++rank) {
     for (const Row& r : rows(m, l, Framework::textbook, rank)) plain += r.op == Op::send ? r.count : 0;
-    for (const Row& r : rows(m, interleaved, Framework::textbook, rank))
-      more += r.op == Op::send ? r.count : 0;
+    for (const Row& r : rows(m, interleaved, Framework::textbook, rank)) more += r.op == Op::send ? r.count : 0;
   }
   const Count m_count = l.global_batch;
   RC_ASSERT(plain == 2 * m_count * (l.pp - 1));
@@ -220,8 +215,8 @@ RC_GTEST_PROP(Laws, InterleavingMultipliesMessages, ()) {
 }
 
 RC_GTEST_PROP(Laws, EverySendHasItsReceive, ()) {
-  const Framework f = *rc::gen::element(Framework::textbook, Framework::megatron, Framework::deepspeed,
-                                        Framework::neox, Framework::fsdp2);
+  const Framework f = *rc::gen::element(Framework::textbook, Framework::megatron, Framework::deepspeed, Framework::neox,
+                                        Framework::fsdp2);
   Layout l = layout(1, *rc::gen::element(1, 2), *rc::gen::element(2, 4));
   if (f != Framework::deepspeed && f != Framework::neox) l.virtual_stages = *rc::gen::element(1, 2);
   l.flags.variable_seq_lengths = f == Framework::megatron && *rc::gen::arbitrary<bool>();

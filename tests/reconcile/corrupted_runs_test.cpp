@@ -1,5 +1,5 @@
-// Every kind of damage to a run, in every framework, on one operation or on all: reconcile accepts none of them, and never explains
-// one by a setting that was not changed.
+// Every kind of damage to a run, in every framework, on one operation or on all: reconcile accepts none of them, and
+// never explains one by a setting that was not changed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -122,18 +122,15 @@ std::vector<Kind> kinds_of_damage() {
                      return step.size() > 1;
                    }
                    for (std::size_t i = 1; i < step.size(); ++i) {
-                     if (step[i].event.bytes == step[i - 1].event.bytes ||
-                         step[i].event.op != step[i - 1].event.op)
+                     if (step[i].event.bytes == step[i - 1].event.bytes || step[i].event.op != step[i - 1].event.op)
                        continue;
                      std::swap(step[i], step[i - 1]);
                      return true;
                    }
                    return false;
                  }});
-  out.push_back(
-      {"blocking for async", each([](MadeOperation& op) { return std::exchange(op.event.async, false); })});
-  out.push_back(
-      {"async for blocking", each([](MadeOperation& op) { return !std::exchange(op.event.async, true); })});
+  out.push_back({"blocking for async", each([](MadeOperation& op) { return std::exchange(op.event.async, false); })});
+  out.push_back({"async for blocking", each([](MadeOperation& op) { return !std::exchange(op.event.async, true); })});
   out.push_back({"64 MiB extra", [](MadeStep& step, bool, int world) {
                    MadeOperation op;
                    op.event.bytes = 64 << 20;
@@ -185,9 +182,8 @@ std::vector<Kind> kinds_of_damage() {
   out.push_back({"no all_reduce", [](MadeStep& step, bool once, int) {
                    return drop(step, once, [](const auto& op) { return op.event.op == Op::all_reduce; });
                  }});
-  out.push_back({"nothing", [](MadeStep& step, bool once, int) {
-                   return drop(step, once, [](const auto&) { return true; });
-                 }});
+  out.push_back(
+      {"nothing", [](MadeStep& step, bool once, int) { return drop(step, once, [](const auto&) { return true; }); }});
   out.push_back({"reduce_scatter for all_reduce", each([](MadeOperation& op) {
                    const bool fits = op.event.op == Op::all_reduce;
                    if (fits) op.event.op = Op::reduce_scatter;
@@ -211,8 +207,8 @@ std::vector<Kind> kinds_of_damage() {
 
 bool damaged(MadeRun& run, const Damage& damage, Severity severity) {
   if (severity != Severity::every_step_and_rank)
-    return damage(run.ranks.back().steps[run.ranks.back().steps.size() / 2],
-                  severity == Severity::one_operation, run.world);
+    return damage(run.ranks.back().steps[run.ranks.back().steps.size() / 2], severity == Severity::one_operation,
+                  run.world);
   bool any = false;
   for (MadeRank& rank : run.ranks)
     for (MadeStep& step : rank.steps) any = damage(step, false, run.world) || any;
@@ -231,15 +227,14 @@ TEST(CorruptedRuns, none_is_accepted_and_none_is_explained) {
         if (!damaged(run, kind.damage, severity)) continue;
         ++runs;
         const Report report = held_against(plan, run);
-        const std::string what = fmt::format("{} {}: {}, severity {}", plan::name(job.framework), job.layout,
-                                             kind.name, static_cast<int>(severity));
+        const std::string what = fmt::format("{} {}: {}, severity {}", plan::name(job.framework), job.layout, kind.name,
+                                             static_cast<int>(severity));
         EXPECT_GT(report.differences(), 0u) << what;
         if (report.unexplained() > 0) continue;
         // Every operation was changed from bf16 to f16: the same as a run in f16.
         EXPECT_STREQ(kind.name, "another dtype of equal size") << what << "\n" << text_of(report);
         EXPECT_EQ(severity, Severity::every_step_and_rank) << what;
-        EXPECT_EQ(
-            report.explanations.front().sentence.find("activations and parameters are in f16, not bf16"), 0u)
+        EXPECT_EQ(report.explanations.front().sentence.find("activations and parameters are in f16, not bf16"), 0u)
             << what << "\n"
             << report.explanations.front().sentence;
       }

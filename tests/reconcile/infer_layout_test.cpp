@@ -27,8 +27,7 @@ TEST(InferLayout, what_was_planned_is_found_again) {
       {"tp=4", Framework::megatron, "tp=4"},
       {"dp=2,pp=2,global_batch=8", Framework::megatron, "dp=2,pp=2"},
       {"dp=2,tp=2,pp=2,global_batch=8", Framework::megatron, "dp=2,tp=2,pp=2"},
-      {"dp=4,ep=2", Framework::deepspeed, "dp=4,ep=2",
-       "h=128,a=4,layers=8,vocab=1024,seq=64,experts=4,top_k=2"},
+      {"dp=4,ep=2", Framework::deepspeed, "dp=4,ep=2", "h=128,a=4,layers=8,vocab=1024,seq=64,experts=4,top_k=2"},
   };
   for (const Laid& job : jobs) {
     MadeRun run = made_run(plan_of(job.layout, job.framework, job.model), 3);

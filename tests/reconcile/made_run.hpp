@@ -1,13 +1,13 @@
-// Synthetic runs in memory: what every rank of a planned job would issue, step by step, as a trace. Tests corrupt them before they
-// are reconciled.
+// Synthetic runs in memory: what every rank of a planned job would issue, step by step, as a trace. Tests corrupt them
+// before they are reconciled.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "plan/groups.hpp"
 #include "model/read_layout.hpp"
+#include "plan/groups.hpp"
 #include "reconcile/reconcile.hpp"
 
 namespace medley::reconcile::test {

@@ -1,5 +1,5 @@
-// A hypothesis explains a run only where it holds: one operation, rank or step that deviates from it stays unexplained, and uneven
-// routing of tokens excuses nothing but itself.
+// A hypothesis explains a run only where it holds: one operation, rank or step that deviates from it stays unexplained,
+// and uneven routing of tokens excuses nothing but itself.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +31,8 @@ const Setting settings[] = {
     {"dp=4,zero=1", "dp=4,zero=3", "dp=4,zero=2", Framework::deepspeed},
     {"dp=4,zero=1", "dp=4,zero=1,reduce_bucket_size=200000", "dp=4,zero=1,reduce_bucket_size=100000",
      Framework::deepspeed},
-    {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=8,micro_batch=2",
-     "dp=2,tp=2,global_batch=16,micro_batch=4", Framework::megatron},
+    {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=8,micro_batch=2", "dp=2,tp=2,global_batch=16,micro_batch=4",
+     Framework::megatron},
     {"dp=2,tp=2,seq=64", "dp=2,tp=2,seq=32", "dp=2,tp=2,seq=128", Framework::megatron},
     {"tp=2,sp=on", "tp=2,sp=on,recompute=full", "tp=2,sp=off", Framework::megatron},
 };
@@ -98,8 +98,7 @@ TEST(PartialHypothesis, a_hypothesis_that_fails_in_one_place_explains_nothing_th
          }},
         {"one step ran as planned",
          [&](MadeRun& run) {
-           for (std::size_t r = 0; r < run.ranks.size(); ++r)
-             run.ranks[r].steps[1] = as_planned.ranks[r].steps[1];
+           for (std::size_t r = 0; r < run.ranks.size(); ++r) run.ranks[r].steps[1] = as_planned.ranks[r].steps[1];
            return true;
          }},
         {"one step of one rank ran as planned",
@@ -129,8 +128,7 @@ TEST(PartialHypothesis, a_hypothesis_that_fails_in_one_place_explains_nothing_th
 
 /// Moves `tokens` tokens from the first rank of each group to the others, in the exchanges that `which`
 /// selects.
-void route(MadeRun& run, std::int64_t tokens,
-           const std::function<bool(const MadeOperation&, std::size_t)>& which) {
+void route(MadeRun& run, std::int64_t tokens, const std::function<bool(const MadeOperation&, std::size_t)>& which) {
   for (MadeRank& rank : run.ranks) {
     for (MadeStep& step : rank.steps) {
       std::size_t number = 0;
@@ -158,11 +156,8 @@ TEST(PartialHypothesis, uneven_routing_excuses_nothing_else) {
   const Report right = held([&](MadeRun& run) { route(run, 3, all); });
   ASSERT_GT(right.differences(), 0u);
   ASSERT_EQ(right.unexplained(), 0u) << text_of(right);
-  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, forward); }).unexplained(), 0u)
-      << "only in the forward pass";
-  EXPECT_GT(held([&](MadeRun& run) {
-              route(run, 3, [&](auto& op, auto n) { return !forward(op, n); });
-            }).unexplained(),
+  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, forward); }).unexplained(), 0u) << "only in the forward pass";
+  EXPECT_GT(held([&](MadeRun& run) { route(run, 3, [&](auto& op, auto n) { return !forward(op, n); }); }).unexplained(),
             0u)
       << "only in the backward pass";
   EXPECT_GT(held([&](MadeRun& run) {

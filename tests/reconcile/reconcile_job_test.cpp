@@ -34,10 +34,9 @@ TEST(ReconcileJob, ComparesARecordedRunWithAPlan) {
   EXPECT_EQ(json["source"], recorded);
   EXPECT_EQ(json["ranks"].size(), 2u);
   EXPECT_EQ(json["unexplained"], result.report.unexplained());
-  EXPECT_EQ(
-      run_reconcile({.trace = recorded, .plan = other, .options = {.selection = {.rank = 1}, .ignored = {}}})
-          .report.ranks.size(),
-      1u);
+  EXPECT_EQ(run_reconcile({.trace = recorded, .plan = other, .options = {.selection = {.rank = 1}, .ignored = {}}})
+                .report.ranks.size(),
+            1u);
 }
 
 TEST(ReconcileJob, RefusesWhatDoesNotFit) {

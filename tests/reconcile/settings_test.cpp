@@ -1,5 +1,5 @@
-// Runs with settings other than planned: differences are found, and the setting is named as a hypothesis that predicts every row.
-// Nothing else is accepted as an explanation.
+// Runs with settings other than planned: differences are found, and the setting is named as a hypothesis that predicts
+// every row. Nothing else is accepted as an explanation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,25 +36,23 @@ const Setting settings[] = {
      "dp=4,zero=1,reduce_bucket_size=200000,use_multi_rank_bucket_allreduce=off", Framework::deepspeed,
      "use_multi_rank_bucket_allreduce is off"},
     {"dp=4,zero=1", "dp=4,zero=3", Framework::deepspeed, "ZeRO stage 3 ran, not 1"},
-    {"dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=on",
-     "dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=off", Framework::deepspeed, "overlap_comm is off"},
+    {"dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=on", "dp=4,zero=2,reduce_bucket_size=200000,overlap_comm=off",
+     Framework::deepspeed, "overlap_comm is off"},
     {"dp=4,zero=1", "dp=4,zero=1,reduce_bucket_size=200000", Framework::deepspeed, "reduce_bucket_size is"},
-    {"dp=4,global_batch=16,bucket_cap_mb=0.5", "dp=4,global_batch=16,bucket_cap_mb=0.5,no_sync=off",
-     Framework::ddp, "no_sync() is not used"},
+    {"dp=4,global_batch=16,bucket_cap_mb=0.5", "dp=4,global_batch=16,bucket_cap_mb=0.5,no_sync=off", Framework::ddp,
+     "no_sync() is not used"},
     {"dp=4,bucket_cap_mb=1", "dp=4,bucket_cap_mb=0.25", Framework::ddp, "bucket_cap_mb is"},
     {"dp=4,bucket_cap_mb=0.25,dtype=bf16", "dp=4,bucket_cap_mb=0.25,dtype=f32", Framework::ddp,
      "activations and parameters are in f32, not bf16"},
-    {"dp=4,bucket_cap_mb=0.25,dtype=bf16", "dp=4,bucket_cap_mb=0.5,dtype=f32", Framework::ddp,
-     "in f32, not bf16"},
+    {"dp=4,bucket_cap_mb=0.25,dtype=bf16", "dp=4,bucket_cap_mb=0.5,dtype=f32", Framework::ddp, "in f32, not bf16"},
     {"tp=4", "tp=4,sp=on", Framework::megatron, "sequence parallelism is on"},
     {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=16", Framework::megatron, "8 micro-batches, not 2"},
     {"dp=2,tp=2,global_batch=4", "dp=2,tp=2,global_batch=8,micro_batch=2", Framework::megatron,
      "a micro-batch has 2 samples, not 1"},
     {"dp=2,tp=2,seq=64", "dp=2,tp=2,seq=32", Framework::megatron, "samples have"},
-    {"tp=2,sp=on", "tp=2,sp=on,recompute=full", Framework::megatron,
-     "recomputed in the backward pass (full)"},
-    {"dp=4,shard_embeddings_apart=on", "dp=4,shard_embeddings_apart=on,reshard_after_forward=off",
-     Framework::fsdp2, "reshard_after_forward is off"},
+    {"tp=2,sp=on", "tp=2,sp=on,recompute=full", Framework::megatron, "recomputed in the backward pass (full)"},
+    {"dp=4,shard_embeddings_apart=on", "dp=4,shard_embeddings_apart=on,reshard_after_forward=off", Framework::fsdp2,
+     "reshard_after_forward is off"},
 };
 
 TEST(Reconcile, another_setting_is_named) {
@@ -69,8 +67,7 @@ TEST(Reconcile, another_setting_is_named) {
 }
 
 TEST(Reconcile, a_setting_that_changes_a_single_row_is_only_suggested) {
-  const Plan planned = plan_of("tp=2", Framework::megatron),
-             ran = plan_of("tp=2,recompute=full", Framework::megatron);
+  const Plan planned = plan_of("tp=2", Framework::megatron), ran = plan_of("tp=2,recompute=full", Framework::megatron);
   const Report report = held_against(planned, made_run(ran, 2));
   EXPECT_GT(report.unexplained(), 0u);
   ASSERT_EQ(report.suggestions.size(), 1u);
@@ -134,8 +131,7 @@ TEST(Reconcile, fields_a_source_does_not_carry_are_unknown_until_ignored) {
 
 /// Tokens moved from one rank's experts to another's, in both directions of both passes.
 TEST(Reconcile, uneven_routing_must_conserve_tokens_and_repeat_in_the_backward_pass) {
-  const Plan p =
-      plan_of("dp=2,ep=2", Framework::deepspeed, "h=128,a=4,layers=4,vocab=1024,seq=64,experts=4,top_k=2");
+  const Plan p = plan_of("dp=2,ep=2", Framework::deepspeed, "h=128,a=4,layers=4,vocab=1024,seq=64,experts=4,top_k=2");
   const std::int64_t row = 128 * 2;
   const auto routed = [&](std::int64_t less, std::int64_t more, bool backward) {
     MadeRun run = made_run(p, 1);

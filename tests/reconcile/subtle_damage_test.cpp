@@ -44,9 +44,9 @@ Damage one_step(std::function<bool(MadeStep&)> damage) {
 }
 
 /// The first two operations for which `fits` holds; npos without.
-std::pair<std::size_t, std::size_t> pair_of(
-    const MadeStep& step, const std::function<bool(const MadeOperation&, const MadeOperation&)>& fits,
-    bool neighbours = false) {
+std::pair<std::size_t, std::size_t> pair_of(const MadeStep& step,
+                                            const std::function<bool(const MadeOperation&, const MadeOperation&)>& fits,
+                                            bool neighbours = false) {
   for (std::size_t i = 0; i < step.size(); ++i)
     for (std::size_t j = i + 1; j < (neighbours ? std::min(step.size(), i + 2) : step.size()); ++j)
       if (fits(step[i], step[j])) return {i, j};
@@ -81,8 +81,7 @@ std::vector<Kind> sizes_that_add_up() {
       {"two sizes swapped, one step", one_step(with_pair(other_size, swap_sizes))},
       {"64 B moved to another operation, everywhere", everywhere(with_pair(same_size, move_bytes))},
       {"64 B moved to another operation, one step", one_step(with_pair(same_size, move_bytes))},
-      {"one twice, an equal one not at all",
-       everywhere(with_pair(other_size, [](auto& a, auto& b) { b = a; }))},
+      {"one twice, an equal one not at all", everywhere(with_pair(other_size, [](auto& a, auto& b) { b = a; }))},
       {"one doubled and another halved", everywhere(with_pair(same_size,
                                                               [](auto& a, auto& b) {
                                                                 a.event.bytes *= 2;
@@ -154,8 +153,7 @@ std::vector<Kind> other_fields() {
                             [](auto& a, auto& b) { std::swap(a.event.async, b.event.async); }))},
       {"two roots exchanged", everywhere(with_pair(
                                   [](const auto& a, const auto& b) {
-                                    return rooted(a.event.op) && rooted(b.event.op) &&
-                                           a.event.peer != b.event.peer;
+                                    return rooted(a.event.op) && rooted(b.event.op) && a.event.peer != b.event.peer;
                                   },
                                   [](auto& a, auto& b) { std::swap(a.event.peer, b.event.peer); }))},
       {"another root everywhere", everywhere([](MadeStep& step) {
@@ -184,8 +182,7 @@ std::vector<Kind> other_fields() {
        })},
       {"phases of two exchanged", everywhere(with_pair(
                                       [](const auto& a, const auto& b) {
-                                        return a.event.op == b.event.op &&
-                                               a.scope.substr(0, 4) != b.scope.substr(0, 4);
+                                        return a.event.op == b.event.op && a.scope.substr(0, 4) != b.scope.substr(0, 4);
                                       },
                                       [](auto& a, auto& b) { std::swap(a.scope, b.scope); }))},
       {"never completed", one_rank([](MadeStep& step) {

@@ -1,4 +1,5 @@
-// Expected against observed time: runs in which exactly one cause of waiting was planted, and what must be said about each.
+// Expected against observed time: runs in which exactly one cause of waiting was planted, and what must be said about
+// each.
 #include "reconcile/time.hpp"
 
 #include <fmt/format.h>
@@ -30,31 +31,38 @@ Json gathers(int world, const Json& groups, int count = layers, std::int64_t byt
     for (const Json& group : groups)
       if (std::find(group.begin(), group.end(), rank) != group.end()) one["groups"]["dp"] = group;
     for (int layer = 0; layer < count; ++layer)
-      one["entries"].push_back({{"kind", "comm"}, {"phase", "forward"}, {"module", "weights"}, {"op", "all_gather"},
-                                {"group", "dp"}, {"dtype", "bf16"}, {"bytes", bytes}, {"layer", layer}});
+      one["entries"].push_back({{"kind", "comm"},
+                                {"phase", "forward"},
+                                {"module", "weights"},
+                                {"op", "all_gather"},
+                                {"group", "dp"},
+                                {"dtype", "bf16"},
+                                {"bytes", bytes},
+                                {"layer", layer}});
     out["ranks"].push_back(one);
   }
   return out;
 }
 
-cost::Machine machine() {
-  return cost::find_machine("dgx-h100");
-}
+cost::Machine machine() { return cost::find_machine("dgx-h100"); }
 
 TimeReport compared(const trace::Trace& trace, const Json& schedule, std::optional<cost::Machine> with = machine(),
                     std::optional<route::Table> table = std::nullopt, const Selection& selection = {}) {
   const Expectation expectation(replay::schedule_from_json(schedule, "step.json"), 1, trace.world);
   Selection whole = selection;
   whole.steps = std::max<std::size_t>(1, selection.steps);
-  return compare_times(trace, expectation, whole, {}, TimeModel(trace, std::move(with), std::move(table), "routes.json"));
+  return compare_times(trace, expectation, whole, {},
+                       TimeModel(trace, std::move(with), std::move(table), "routes.json"));
 }
 
 /// µs that the model gives an all_gather of `size` on two ranks of a host.
 double promised(Op op = Op::all_gather, std::int64_t bytes = size) {
-  return cost::LinkTime(machine()).collective_us(op, static_cast<double>(bytes), {.size = 2, .hosts = 1, .per_host = 2});
+  return cost::LinkTime(machine()).collective_us(op, static_cast<double>(bytes),
+                                                 {.size = 2, .hosts = 1, .per_host = 2});
 }
 
-TimedRun run_of_gathers(int count, const std::function<double(int layer)>& takes, const std::function<double(int rank, int layer)>& late) {
+TimedRun run_of_gathers(int count, const std::function<double(int layer)>& takes,
+                        const std::function<double(int rank, int layer)>& late) {
   TimedRun run(2);
   double now = 10;
   for (int layer = 0; layer < count; ++layer) {
@@ -107,21 +115,24 @@ TEST(Time, NamesTheLayersThatDoNotReachTheLink) {
 TEST(Time, SmallMessagesAreNotHeldAgainstTheLink) {
   TimedRun run(2);
   for (int layer = 0; layer < 4; ++layer)
-    for (const int rank : {0, 1}) run.add(rank, Op::all_gather, {0, 1}, 8, 1000 * layer, 1000 * layer, 1000 * layer + 500);
+    for (const int rank : {0, 1})
+      run.add(rank, Op::all_gather, {0, 1}, 8, 1000 * layer, 1000 * layer, 1000 * layer + 500);
   const TimeReport report = compared(run.trace, gathers(2, pair, 4, 8));
   EXPECT_EQ(first(report).cause, WaitCause::slow);
   EXPECT_THAT(first(report).sentence, StartsWith("the all_gathers of layers 0 to 3 (8 B on dp) take 500.0 µs each, "));
 }
 
 TEST(Time, AFewSlowOperationsAreNotTheUsualOnes) {
-  const TimeReport report = compared(
-      run_of_gathers(layers * 4, [](int i) { return promised() * (i % 16 == 5 ? 50 : 1); }, nobody).trace, gathers(2, pair),
-      machine(), std::nullopt, {.steps = 4});
+  const TimeReport report = compared(run_of_gathers(
+                                         layers * 4, [](int i) { return promised() * (i % 16 == 5 ? 50 : 1); }, nobody)
+                                         .trace,
+                                     gathers(2, pair), machine(), std::nullopt, {.steps = 4});
   ASSERT_EQ(report.rows.size(), 3u);  // layer 5 is slow in every step
   EXPECT_EQ(report.rows[0].first_layer, 5);
-  const TimeReport once = compared(
-      run_of_gathers(layers * 4, [](int i) { return promised() * (i == 5 ? 50 : 1); }, nobody).trace, gathers(2, pair),
-      machine(), std::nullopt, {.steps = 4});
+  const TimeReport once = compared(run_of_gathers(
+                                       layers * 4, [](int i) { return promised() * (i == 5 ? 50 : 1); }, nobody)
+                                       .trace,
+                                   gathers(2, pair), machine(), std::nullopt, {.steps = 4});
   ASSERT_EQ(once.rows.size(), 1u);
   EXPECT_NEAR(*once.rows[0].slowest_us, 50 * promised(), 1);
   const auto slow = std::find_if(once.findings.begin(), once.findings.end(),
@@ -133,7 +144,9 @@ TEST(Time, AFewSlowOperationsAreNotTheUsualOnes) {
 
 TEST(Time, NamesTheLateRankAndDoesNotCallItsTransferSlow) {
   const TimeReport report =
-      compared(run_of_gathers(layers, [](int) { return promised(); }, [](int rank, int) { return rank * 500.0; }).trace,
+      compared(run_of_gathers(
+                   layers, [](int) { return promised(); }, [](int rank, int) { return rank * 500.0; })
+                   .trace,
                gathers(2, pair));
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_NEAR(*report.rows[0].observed_us, promised(), 0.1);
@@ -145,7 +158,8 @@ TEST(Time, NamesTheLateRankAndDoesNotCallItsTransferSlow) {
 }
 
 TEST(Time, LatenessBelowTheErrorOfTheClocksIsNone) {
-  TimedRun run = run_of_gathers(layers, [](int) { return promised(); }, [](int rank, int) { return rank * 5.0; });
+  TimedRun run = run_of_gathers(
+      layers, [](int) { return promised(); }, [](int rank, int) { return rank * 5.0; });
   run.trace.clock_error = 20e3;
   EXPECT_DOUBLE_EQ(compared(run.trace, gathers(2, pair)).waits()[WaitCause::late_rank], 0);
   run.trace.clock_error = std::numeric_limits<double>::infinity();
@@ -184,7 +198,10 @@ TEST(Time, AnOperationThatStartsLateWaitsForOrder) {
 }
 
 TEST(Time, BlockingCallsAreExposedByDesign) {
-  const TimeReport report = compared(run_of_gathers(layers, [](int) { return promised(); }, nobody).trace, gathers(2, pair));
+  const TimeReport report = compared(run_of_gathers(
+                                         layers, [](int) { return promised(); }, nobody)
+                                         .trace,
+                                     gathers(2, pair));
   ASSERT_EQ(report.findings.size(), 1u);
   EXPECT_EQ(first(report).cause, WaitCause::blocking);
   EXPECT_NEAR(first(report).us, layers * promised(), 0.1);
@@ -212,7 +229,8 @@ TEST(Time, SeveralOperationsAwaitedAtOnceCountOnce) {
 }
 
 TEST(Time, WithoutTheOtherRanksTheCauseIsUnknown) {
-  TimedRun run = run_of_gathers(layers, [](int) { return 3 * promised(); }, nobody);
+  TimedRun run = run_of_gathers(
+      layers, [](int) { return 3 * promised(); }, nobody);
   run.trace.ranks.pop_back();
   const TimeReport report = compared(run.trace, gathers(2, pair));
   EXPECT_TRUE(report.rows[0].with_waiting);
@@ -223,7 +241,8 @@ TEST(Time, WithoutTheOtherRanksTheCauseIsUnknown) {
 }
 
 TEST(Time, SourcesWithoutWaitsOrTimesSaySo) {
-  TimedRun run = run_of_gathers(layers, [](int layer) { return promised() * (layer == 7 ? 10 : 1); }, nobody);
+  TimedRun run = run_of_gathers(
+      layers, [](int layer) { return promised() * (layer == 7 ? 10 : 1); }, nobody);
   run.trace.waits_known = false;
   const TimeReport report = compared(run.trace, gathers(2, pair));
   EXPECT_FALSE(report.exposed_us());
@@ -240,7 +259,8 @@ TEST(Time, SourcesWithoutWaitsOrTimesSaySo) {
 }
 
 TEST(Time, PolledStartsAndCallsAloneTellNothingAboutTransfers) {
-  TimedRun run = run_of_gathers(layers, [](int) { return promised(); }, [](int rank, int) { return rank * 500.0; });
+  TimedRun run = run_of_gathers(
+      layers, [](int) { return promised(); }, [](int rank, int) { return rank * 500.0; });
   run.trace.starts_exact = false;
   EXPECT_TRUE(compared(run.trace, gathers(2, pair)).rows[0].with_waiting);
   for (const trace::RankTrace& rank : run.trace.ranks)
@@ -266,7 +286,8 @@ TEST(Time, OneSlowGroupOfManyIsItsOwnRow) {
 TEST(Time, OnADeviceAKernelThatStartsLateMakesItsRankLate) {
   TimedRun run(2);
   for (const int rank : {0, 1}) {
-    trace::Event& event = run.add_async(rank, Op::all_gather, {0, 1}, size, 10, 1000 + 400 * rank, 1000, 1400 + promised());
+    trace::Event& event =
+        run.add_async(rank, Op::all_gather, {0, 1}, size, 10, 1000 + 400 * rank, 1000, 1400 + promised());
     event.on_device = true;
   }
   const TimeReport report = compared(run.trace, gathers(2, pair, 1));
@@ -288,10 +309,15 @@ TEST(Time, RootsAndSendersAreWaitedForOthersAreNot) {
   TimedRun late_root(2), late_leaf(2);
   for (const int rank : {0, 1}) {
     late_root.add(rank, Op::broadcast, {0, 1}, size, rank == 0 ? 510 : 10, rank == 0 ? 510 : 10, 510 + usual).peer = 0;
-    late_leaf.add(rank, Op::broadcast, {0, 1}, size, rank == 0 ? 10 : 510, rank == 0 ? 10 : 510, rank == 0 ? 10 + usual : 510 + usual).peer = 0;
+    late_leaf
+        .add(rank, Op::broadcast, {0, 1}, size, rank == 0 ? 10 : 510, rank == 0 ? 10 : 510,
+             rank == 0 ? 10 + usual : 510 + usual)
+        .peer = 0;
   }
-  EXPECT_NEAR(compared(late_root.trace, one_entry(Op::broadcast, Json::object())).waits()[WaitCause::late_rank], 250, 1e-6);
-  EXPECT_NEAR(compared(late_leaf.trace, one_entry(Op::broadcast, Json::object())).waits()[WaitCause::late_rank], 0, 1e-6);
+  EXPECT_NEAR(compared(late_root.trace, one_entry(Op::broadcast, Json::object())).waits()[WaitCause::late_rank], 250,
+              1e-6);
+  EXPECT_NEAR(compared(late_leaf.trace, one_entry(Op::broadcast, Json::object())).waits()[WaitCause::late_rank], 0,
+              1e-6);
 
   Json message = one_entry(Op::send, {{"peer", 1}});
   message["ranks"][1]["entries"][0].update({{"op", "recv"}, {"peer", 0}});
@@ -308,10 +334,12 @@ TEST(Time, ATableGivesTheTimesOfItsRoutes) {
   route::Table table;
   for (const std::int64_t bytes : {size / 2, size})
     table.put({{Op::all_gather, Memory::host, route::DTypeClass::any, {1, 2}, bytes},
-               {{{"shm", "native"}, static_cast<double>(bytes) / 1e4, 0, 0, 9}, {{"gloo", "native"}, static_cast<double>(bytes) / 1e3, 0, 0, 9}},
+               {{{"shm", "native"}, static_cast<double>(bytes) / 1e4, 0, 0, 9},
+                {{"gloo", "native"}, static_cast<double>(bytes) / 1e3, 0, 0, 9}},
                1});
   const double usual = static_cast<double>(size) / 1e4;
-  TimedRun run = run_of_gathers(layers, [&](int) { return 2 * usual; }, nobody);
+  TimedRun run = run_of_gathers(
+      layers, [&](int) { return 2 * usual; }, nobody);
   const TimeReport report = compared(run.trace, gathers(2, pair), std::nullopt, table);
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_NEAR(*report.rows[0].expected_us, usual, 1e-6);
@@ -320,7 +348,8 @@ TEST(Time, ATableGivesTheTimesOfItsRoutes) {
   EXPECT_NEAR(report.waits()[WaitCause::slow], layers * usual, 1);
   // What ran over gloo is held against gloo.
   for (const trace::RankTrace& rank : run.trace.ranks)
-    for (trace::Event& event : static_cast<trace::EventList&>(*rank.events).events) event.backend = run.trace.name("gloo");
+    for (trace::Event& event : static_cast<trace::EventList&>(*rank.events).events)
+      event.backend = run.trace.name("gloo");
   EXPECT_NEAR(*compared(run.trace, gathers(2, pair), std::nullopt, table).rows[0].expected_us, 10 * usual, 1e-6);
   // Sizes that it does not have are the machine's, or unknown.
   const Json small = gathers(2, pair, 1, 8 * size);
@@ -331,15 +360,18 @@ TEST(Time, ATableGivesTheTimesOfItsRoutes) {
 }
 
 TEST(Time, RanksAreOnTheHostsThatTheTraceNames) {
-  TimedRun run = run_of_gathers(1, [](int) { return 1e4; }, nobody);
+  TimedRun run = run_of_gathers(
+      1, [](int) { return 1e4; }, nobody);
   run.trace.ranks[0].host = "a";
   run.trace.ranks[1].host = "b";
-  const double between = cost::LinkTime(machine()).collective_us(Op::all_gather, static_cast<double>(size), {.size = 2, .hosts = 2, .per_host = 1});
+  const double between = cost::LinkTime(machine()).collective_us(Op::all_gather, static_cast<double>(size),
+                                                                 {.size = 2, .hosts = 2, .per_host = 1});
   EXPECT_NEAR(*compared(run.trace, gathers(2, pair, 1)).rows[0].expected_us, between, 1e-6);
 }
 
 TEST(Time, LayersAreUnknownWhereTheRunIsNotThePlan) {
-  const TimedRun run = run_of_gathers(layers, [](int) { return promised(); }, nobody);
+  const TimedRun run = run_of_gathers(
+      layers, [](int) { return promised(); }, nobody);
   const TimeReport report = compared(run.trace, gathers(2, pair, layers - 1));
   ASSERT_EQ(report.rows.size(), 1u);
   EXPECT_EQ(report.rows[0].first_layer, -1);
@@ -347,7 +379,8 @@ TEST(Time, LayersAreUnknownWhereTheRunIsNotThePlan) {
 }
 
 TEST(Time, JsonSaysNullForWhatIsNotKnown) {
-  TimedRun run = run_of_gathers(layers, [](int) { return 4 * promised(); }, nobody);
+  TimedRun run = run_of_gathers(
+      layers, [](int) { return 4 * promised(); }, nobody);
   const Json json = to_json(compared(run.trace, gathers(2, pair)));
   ASSERT_EQ(json["time"].size(), 1u);
   EXPECT_EQ(json["time"][0]["layers"], Json::array({0, 15}));

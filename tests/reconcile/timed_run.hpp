@@ -25,7 +25,8 @@ class TimedRun {
       trace.ranks.push_back(one);
     }
   }
-  trace::Event& add(int rank, Op op, std::vector<int> group, std::int64_t bytes, double issued, double started, double completed) {
+  trace::Event& add(int rank, Op op, std::vector<int> group, std::int64_t bytes, double issued, double started,
+                    double completed) {
     auto& list = static_cast<trace::EventList&>(*trace.ranks[static_cast<std::size_t>(rank)].events).events;
     trace::Event event;
     event.op = op;

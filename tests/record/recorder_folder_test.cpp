@@ -24,7 +24,7 @@ class RecorderFolder : public testing::Test {
     Context context(ContextOptions{.backends = {"shm"}});
     Comm world = context.world();
     float x = 1;
-    EXPECT_THROW(world.recv(std::span(&x, 1), 0, {.deadline = std::chrono::milliseconds(1)}), Error);   // keeps the ring
+    EXPECT_THROW(world.recv(std::span(&x, 1), 0, {.deadline = std::chrono::milliseconds(1)}), Error);  // keeps the ring
   }
   fs::path ring() const { return folder_ / ("medley-" + std::to_string(getuid())); }
   const fs::path folder_ = fs::path(testing::TempDir()) / ("recorder-" + std::to_string(getpid()));

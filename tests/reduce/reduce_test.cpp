@@ -78,22 +78,20 @@ std::vector<std::int64_t> targets() {
 }
 
 /// One call; with -1 for `dst_is` dst has its own memory, else it is that source.
-void check(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t count, int divisor,
-           bool stream, int dst_is, std::size_t offset, const Bytes& expected) {
+void check(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t count, int divisor, bool stream,
+           int dst_is, std::size_t offset, const Bytes& expected) {
   const std::size_t bytes = count * size_of(dtype);
   std::vector<Placed> placed;
   std::vector<const void*> pointers;
   for (int k = 0; k < n; ++k) {
-    placed.emplace_back(offset == 0 ? 0 : (offset * 7 + static_cast<std::size_t>(k) * 5) % 64, srcs[k],
-                        bytes);
+    placed.emplace_back(offset == 0 ? 0 : (offset * 7 + static_cast<std::size_t>(k) * 5) % 64, srcs[k], bytes);
     pointers.push_back(placed.back().data());
   }
   Placed own(offset, bytes);
   Placed& dst = dst_is < 0 ? own : placed[dst_is];
   reducer(dtype, op)(dst.data(), pointers.data(), n, count, divisor, stream);
-  ASSERT_TRUE(dst.equals(expected)) << case_name(dtype, op, n, count) << ", divisor " << divisor
-                                    << ", stream " << stream << ", dst is " << dst_is << ", offset "
-                                    << offset;
+  ASSERT_TRUE(dst.equals(expected)) << case_name(dtype, op, n, count) << ", divisor " << divisor << ", stream "
+                                    << stream << ", dst is " << dst_is << ", offset " << offset;
   ASSERT_TRUE(dst.front_untouched()) << case_name(dtype, op, n, count) << ", offset " << offset;
 }
 
@@ -183,8 +181,7 @@ TEST_P(ReduceOnTarget, SpecialValuesMeetEachOther) {
         std::vector<Bytes> one(2);
         const std::size_t size = size_of(dtype), at = i * size;
         for (int k : {0, 1}) one[k].assign(srcs[k].begin() + at, srcs[k].begin() + at + size);
-        check(dtype, op, one, 2, 1, 1, false, -1, 0,
-              Bytes(expected.begin() + at, expected.begin() + at + size));
+        check(dtype, op, one, 2, 1, 1, false, -1, 0, Bytes(expected.begin() + at, expected.begin() + at + size));
       }
       if (HasFatalFailure()) return;
     }
@@ -201,8 +198,8 @@ TEST_P(ReduceOnTarget, HalfPrecisionRoundsToNearestEven) {
     };
     std::vector<Bytes> srcs(2, Bytes(all * 2));
     for (std::size_t i = 0; i < all; ++i) std::memcpy(srcs[0].data() + 2 * i, &i, 2);
-    for (double value : {1.0, -1.0, 0.5, 1.5, 0x1p-9, 0x1p-10, 0x1p-11, 0x1.8p-11, 0x1p-24, 0x1.004p0, 3.0,
-                         65504.0, 48.0, 0x1p-14}) {
+    for (double value :
+         {1.0, -1.0, 0.5, 1.5, 0x1p-9, 0x1p-10, 0x1p-11, 0x1.8p-11, 0x1p-24, 0x1.004p0, 3.0, 65504.0, 48.0, 0x1p-14}) {
       const std::uint16_t partner = partner_of(value);
       for (std::size_t i = 0; i < all; ++i) std::memcpy(srcs[1].data() + 2 * i, &partner, 2);
       for (ReduceOp op : {ReduceOp::sum, ReduceOp::product})

@@ -31,8 +31,7 @@ inline std::uint16_t to_f16(float value) {
   const double size = std::fabs(static_cast<double>(value));
   if (size >= 65520) return static_cast<std::uint16_t>(sign | 0x7C00);
   const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
-  const int steps =
-      static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // nearest, ties to even
+  const int steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // nearest, ties to even
   return static_cast<std::uint16_t>(sign | (((exponent + 14) << 10) + steps));
 }
 
@@ -60,32 +59,21 @@ T combine(T a, T b, ReduceOp op) {
     const bool a_first = a < b || (a == b && std::signbit(a));
     switch (op) {
       case ReduceOp::sum:
-      case ReduceOp::avg:
-        return a + b;
-      case ReduceOp::product:
-        return a * b;
-      case ReduceOp::min:
-        return nan ? std::numeric_limits<T>::quiet_NaN() : a_first ? a : b;
-      default:
-        return nan ? std::numeric_limits<T>::quiet_NaN() : a_first ? b : a;
+      case ReduceOp::avg: return a + b;
+      case ReduceOp::product: return a * b;
+      case ReduceOp::min: return nan ? std::numeric_limits<T>::quiet_NaN() : a_first ? a : b;
+      default: return nan ? std::numeric_limits<T>::quiet_NaN() : a_first ? b : a;
     }
   } else {
     const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
     switch (op) {
-      case ReduceOp::sum:
-        return static_cast<T>(ua + ub);
-      case ReduceOp::product:
-        return static_cast<T>(ua * ub);
-      case ReduceOp::min:
-        return a < b ? a : b;
-      case ReduceOp::max:
-        return a < b ? b : a;
-      case ReduceOp::band:
-        return static_cast<T>(ua & ub);
-      case ReduceOp::bor:
-        return static_cast<T>(ua | ub);
-      default:
-        return static_cast<T>(ua ^ ub);
+      case ReduceOp::sum: return static_cast<T>(ua + ub);
+      case ReduceOp::product: return static_cast<T>(ua * ub);
+      case ReduceOp::min: return a < b ? a : b;
+      case ReduceOp::max: return a < b ? b : a;
+      case ReduceOp::band: return static_cast<T>(ua & ub);
+      case ReduceOp::bor: return static_cast<T>(ua | ub);
+      default: return static_cast<T>(ua ^ ub);
     }
   }
 }
@@ -94,14 +82,11 @@ inline bool combine_bool(bool a, bool b, ReduceOp op) {
   switch (op) {
     case ReduceOp::sum:
     case ReduceOp::max:
-    case ReduceOp::bor:
-      return a || b;
+    case ReduceOp::bor: return a || b;
     case ReduceOp::product:
     case ReduceOp::min:
-    case ReduceOp::band:
-      return a && b;
-    default:
-      return a != b;
+    case ReduceOp::band: return a && b;
+    default: return a != b;
   }
 }
 
@@ -125,8 +110,8 @@ T at(const Bytes& bytes, std::size_t i) {
 }
 
 /// Element i of the result, written to `out`.
-inline void reduce_element(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t i,
-                           int divisor, std::byte* out) {
+inline void reduce_element(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t i, int divisor,
+                           std::byte* out) {
   const auto native = [&]<class T>(T) {
     const T value = reduce_one<T>(n, op, divisor, [&](int k) { return at<T>(srcs[k], i); });
     std::memcpy(out, &value, sizeof value);
@@ -141,24 +126,15 @@ inline void reduce_element(DType dtype, ReduceOp op, const std::vector<Bytes>& s
     return;
   }
   switch (dtype) {
-    case DType::f64:
-      return native(double{});
-    case DType::f32:
-      return native(float{});
-    case DType::f16:
-      return half(from_f16, to_f16);
-    case DType::bf16:
-      return half(from_bf16, to_bf16);
-    case DType::i64:
-      return native(std::int64_t{});
-    case DType::i32:
-      return native(std::int32_t{});
-    case DType::i16:
-      return native(std::int16_t{});
-    case DType::i8:
-      return native(std::int8_t{});
-    case DType::u8:
-      return native(std::uint8_t{});
+    case DType::f64: return native(double{});
+    case DType::f32: return native(float{});
+    case DType::f16: return half(from_f16, to_f16);
+    case DType::bf16: return half(from_bf16, to_bf16);
+    case DType::i64: return native(std::int64_t{});
+    case DType::i32: return native(std::int32_t{});
+    case DType::i16: return native(std::int16_t{});
+    case DType::i8: return native(std::int8_t{});
+    case DType::u8: return native(std::uint8_t{});
     case DType::boolean: {
       bool value = at<std::uint8_t>(srcs[0], i) != 0;
       for (int k = 1; k < n; ++k) value = combine_bool(value, at<std::uint8_t>(srcs[k], i) != 0, op);
@@ -167,8 +143,7 @@ inline void reduce_element(DType dtype, ReduceOp op, const std::vector<Bytes>& s
   }
 }
 
-inline Bytes reduce(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t count,
-                    int divisor) {
+inline Bytes reduce(DType dtype, ReduceOp op, const std::vector<Bytes>& srcs, int n, std::size_t count, int divisor) {
   Bytes out(count * size_of(dtype));
   for (std::size_t i = 0; i < count; ++i)
     reduce_element(dtype, op, srcs, n, i, divisor, out.data() + i * size_of(dtype));

@@ -30,11 +30,8 @@ std::string refusal(const ReplayRequest& request, int ranks) {
 
 TEST(ReplayJob, TimesAStepAndRecordsIt) {
   const TraceFolder folder("");
-  const ReplayRequest request{.schedule = any_ranks,
-                              .backends = {"shm"},
-                              .folder = folder.path(),
-                              .steps = 2,
-                              .options = {.scale = 0.001}};
+  const ReplayRequest request{
+      .schedule = any_ranks, .backends = {"shm"}, .folder = folder.path(), .steps = 2, .options = {.scale = 0.001}};
   const ReplayResult result = run_replay(request);
   EXPECT_EQ(result.ranks, 1);
   EXPECT_EQ(result.backends, (std::vector<std::string>{"shm"}));
@@ -53,8 +50,7 @@ TEST(ReplayJob, RefusesBeforeRanksStart) {
   EXPECT_EQ(refusal({.schedule = any_ranks}, 0), "");
   EXPECT_THAT(refusal({.schedule = two_ranks}, 0), HasSubstr("add -n 2"));
   EXPECT_THAT(refusal({.schedule = two_ranks}, 3), HasSubstr("run it with -n 2, not 3"));
-  EXPECT_THAT(refusal({.schedule = two_ranks, .table = "nowhere.json"}, 2),
-              HasSubstr("nowhere.json does not exist"));
+  EXPECT_THAT(refusal({.schedule = two_ranks, .table = "nowhere.json"}, 2), HasSubstr("nowhere.json does not exist"));
   EXPECT_THAT(refusal({.schedule = "nowhere.json"}, 2), HasSubstr("cannot be opened"));
 }
 
@@ -82,7 +78,7 @@ TEST(ReplayedStep, ListsEachOperationOnceWithItsShapeAndRunsOverAnyRoutes) {
   schedule.ranks = {{0, {{"dp", {0}}}, {comm(Op::all_reduce, 64), comm(Op::all_reduce, 64)}}};
   Context context({"shm"});
   const auto alone = schedule_as_step(schedule, {})(context);
-  EXPECT_TRUE(alone->operations().empty());   // a comm of one rank needs no routes
+  EXPECT_TRUE(alone->operations().empty());  // a comm of one rank needs no routes
   const std::vector<tune::StepSlot> slots;
   const std::vector<Choice> routes;
   EXPECT_NO_THROW(alone->run(tune::StepRoutes(slots, routes)));

@@ -31,8 +31,8 @@ TEST_F(Collect, every_kind_of_file_is_used) {
   test::write_all(folder, 64);
   const Json run = collect(folder);
   for (const Json& note : run["files"]) EXPECT_EQ(note["status"], "used") << note;
-  for (const char* list : {"info", "bench", "steps", "routes", "replays", "reconcile", "plans", "shapes",
-                           "gemms", "lints", "searches", "traces"})
+  for (const char* list : {"info", "bench", "steps", "routes", "replays", "reconcile", "plans", "shapes", "gemms",
+                           "lints", "searches", "traces"})
     EXPECT_EQ(run[list].size(), 1) << list;
   EXPECT_EQ(run["skipped"][0], "two hosts made of network namespaces: it needs root");
 }
@@ -126,8 +126,7 @@ TEST_F(Collect, hostile_files_are_refused) {
   test::write(folder / "deep_field.json", R"({"gpu": "x", "allow": )" + std::string(100000, '[') +
                                               std::string(100000, ']') + R"(, "findings": []})");
   test::write(folder / "latin1.json", "{\"version\": \"\xe9\", \"operations\": [], \"backends\": []}");
-  test::write(folder / "huge_number.json",
-              R"({"version": "1", "operations": [], "backends": [], "cores": 1e999})");
+  test::write(folder / "huge_number.json", R"({"version": "1", "operations": [], "backends": [], "cores": 1e999})");
   test::write(folder / "large.json", "{");
   fs::resize_file(folder / "large.json", std::uintmax_t{65} << 20);
   for (const char* name : {"deep.json", "deep_field.json", "latin1.json", "huge_number.json", "large.json"})
@@ -141,9 +140,7 @@ TEST_F(Collect, pipes_and_links_to_folders_are_not_followed) {
   EXPECT_EQ(file("loop")["status"], "not used");
 }
 
-TEST_F(Collect, a_folder_that_is_not_there_is_an_error) {
-  EXPECT_THROW(collect(folder / "absent"), std::exception);
-}
+TEST_F(Collect, a_folder_that_is_not_there_is_an_error) { EXPECT_THROW(collect(folder / "absent"), std::exception); }
 
 }  // namespace
 }  // namespace medley::report

@@ -42,7 +42,8 @@ inline void write(const fs::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// One file of each command that measures, by name. Times are chosen so that auto is 1.25× faster on "moe" and no faster on "dense".
+/// One file of each command that measures, by name. Times are chosen so that auto is 1.25× faster on "moe" and no
+/// faster on "dense".
 inline const std::map<std::string, std::string>& samples() {
   static const std::map<std::string, std::string> all{
       {"info.json",
@@ -118,8 +119,8 @@ inline const std::map<std::string, std::string>& samples() {
   return all;
 }
 
-/// A recording of `ranks` ranks with this many operations each: consecutive all_reduces, every eighth an all_to_all, with sizes
-/// that have no period: the whole is one step.
+/// A recording of `ranks` ranks with this many operations each: consecutive all_reduces, every eighth an all_to_all,
+/// with sizes that have no period: the whole is one step.
 inline void write_trace(const fs::path& folder, int ranks, std::size_t operations) {
   fs::create_directories(folder);
   for (int rank = 0; rank < ranks; ++rank) {

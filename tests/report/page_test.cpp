@@ -42,19 +42,18 @@ TEST_F(Page, says_what_auto_gains_and_where_mixing_does_not_pay) {
   EXPECT_EQ(sentence(report, "steps"),
             "auto is 1.25× faster than the best single library (mpi) on the moe step, 4 ranks on 2 hosts. "
             "Mixing does not pay on dense (1.00×) with 4 ranks on 2 hosts.");
-  EXPECT_THAT(
-      sentence(report, "winners"),
-      HasSubstr("Of 3 measured cells (operation, size, comm) the fastest route is over shm 2, mpi 1."));
   EXPECT_THAT(sentence(report, "winners"),
-              HasSubstr("up to 4× as long (all_reduce of 64 B: mpi against shm)"));
+              HasSubstr("Of 3 measured cells (operation, size, comm) the fastest route is over shm 2, mpi 1."));
+  EXPECT_THAT(sentence(report, "winners"), HasSubstr("up to 4× as long (all_reduce of 64 B: mpi against shm)"));
   EXPECT_THAT(sentence(report, "shape"),
               HasSubstr("logits forward: 83 % of its 1.7 ms per step, most of it to alignment"));
 }
 
 TEST_F(Page, says_what_tuning_a_whole_step_gained) {
   std::map<std::string, std::string> files{{"routes.json", test::samples().at("routes.json")}};
-  EXPECT_EQ(sentence(report_of(files), "steps"),
-            "Tuned for the step moe: the chosen routes are 1.25× as fast as the best single library (95 % interval 1.20 to 1.30).");
+  EXPECT_EQ(
+      sentence(report_of(files), "steps"),
+      "Tuned for the step moe: the chosen routes are 1.25× as fast as the best single library (95 % interval 1.20 to 1.30).");
   std::string& text = files["routes.json"];
   const std::string none = "\"library\": \"\"";
   text.replace(text.find(none), none.size(), "\"library\": \"mpi\"");
@@ -63,9 +62,10 @@ TEST_F(Page, says_what_tuning_a_whole_step_gained) {
 
 TEST_F(Page, says_why_programs_wait_where_times_were_compared) {
   const Json report = report_of({{"reconcile.json", test::samples().at("reconcile.json")}});
-  EXPECT_EQ(sentences(report, "reconcile")[1],
-            "In trace the program waits 1.0 ms a step for communication; 90 % of that because another rank had not called the "
-            "operation yet.");
+  EXPECT_EQ(
+      sentences(report, "reconcile")[1],
+      "In trace the program waits 1.0 ms a step for communication; 90 % of that because another rank had not called the "
+      "operation yet.");
   EXPECT_EQ(report["runs"][0]["reconcile"][0]["time"]["waits"].size(), 2u);
 }
 
@@ -82,8 +82,7 @@ TEST_F(Page, operations_that_failed_come_first) {
   const std::vector<std::byte> bytes = file.bytes();
   test::write(folder / "trace/rank-0000.trace", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   const Json report = report_of(test::samples());
-  EXPECT_EQ(report["runs"][0]["findings"][0]["sentence"],
-            "1 operation did not end well; the first is in trace.");
+  EXPECT_EQ(report["runs"][0]["findings"][0]["sentence"], "1 operation did not end well; the first is in trace.");
 }
 
 TEST_F(Page, an_unexplained_difference_comes_first_and_three_findings_are_headlines) {

@@ -36,7 +36,8 @@ struct FakeBackend final : Backend {
 /// A lane that carries nothing.
 std::unique_ptr<LaneState> make_lane() {
   auto lane = std::make_unique<LaneState>();
-  auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<core::test::IdleLane>(true, false), core::Capabilities(), "idle", 0, 2);
+  auto filled = std::make_unique<algorithms::FilledLane>(std::make_unique<core::test::IdleLane>(true, false),
+                                                         core::Capabilities(), "idle", 0, 2);
   lane->filled = filled.get();
   lane->lane = std::move(filled);
   return lane;
@@ -85,8 +86,8 @@ TEST_F(RoutingOfAComm, RulesComeBeforeRowsAndRowsBeforeTheBuiltInOrder) {
   EXPECT_FALSE(routing.fallback_shape());
 }
 
-// Where no mix was faster than a library, auto costs what naming that library does: one entry for all sizes, the library's own algorithm,
-// and no size to agree on.
+// Where no mix was faster than a library, auto costs what naming that library does: one entry for all sizes, the
+// library's own algorithm, and no size to agree on.
 TEST_F(RoutingOfAComm, ATableThatFellBackToALibraryIsThatLibrary) {
   route::Table table = route::tuned_table("mpi");
   for (const bool exact : {false, true}) {
@@ -94,7 +95,8 @@ TEST_F(RoutingOfAComm, ATableThatFellBackToALibraryIsThatLibrary) {
       const Routing routing({none, none, &table, shape, exact}, lanes);
       for (int i = 0; i < op_count; ++i) {
         const Op op = static_cast<Op>(i);
-        for (const std::int64_t count : {0, 1000, 1 << 20}) EXPECT_EQ(taken(routing, op, count), "mpi/ table") << name(op);
+        for (const std::int64_t count : {0, 1000, 1 << 20})
+          EXPECT_EQ(taken(routing, op, count), "mpi/ table") << name(op);
         Call call;
         call.op = op;
         int routes = 0;
@@ -110,7 +112,8 @@ TEST_F(RoutingOfAComm, ATableThatFellBackToALibraryIsThatLibrary) {
 TEST_F(RoutingOfAComm, WhatTheCommCannotTakeIsPassedOver) {
   route::Table table;
   table.put(cell(Op::all_gather, {1, 8}, 64,
-                 {timing("gloo", "native", 1), timing("mpi", "spiral", 2), timing("ucx", "bruck", 3), timing("mpi", "native", 9)}));
+                 {timing("gloo", "native", 1), timing("mpi", "spiral", 2), timing("ucx", "bruck", 3),
+                  timing("mpi", "native", 9)}));
   const Routing routing({none, none, &table, {1, 4}}, lanes);
   EXPECT_EQ(taken(routing, Op::all_gather, 64), "ucx/bruck table");
   EXPECT_EQ(routing.fallback_shape(), (route::Shape{1, 8}));
@@ -133,11 +136,12 @@ TEST_F(RoutingOfAComm, CudaMemoryIsStagedWhereNoBackendMovesIt) {
     lanes.back()->cuda = lanes.back()->staged = true;
   }
   route::Table table;
-  auto measured = cell(Op::all_gather, {1, 4}, 64, {timing("nccl", "ring", 1), timing("shm", "ring", 2), timing("nccl", "native", 9)});
+  auto measured = cell(Op::all_gather, {1, 4}, 64,
+                       {timing("nccl", "ring", 1), timing("shm", "ring", 2), timing("nccl", "native", 9)});
   measured.key.memory = Memory::cuda;
   table.put(measured);
   const Routing routing({none, none, &table, {1, 4}}, lanes);
-  EXPECT_EQ(taken(routing, Op::all_gather, 64, Memory::cuda), "shm/ring table");   // nccl has no algorithms of ours
+  EXPECT_EQ(taken(routing, Op::all_gather, 64, Memory::cuda), "shm/ring table");  // nccl has no algorithms of ours
   EXPECT_EQ(taken(routing, Op::broadcast, 64, Memory::cuda), "nccl/ fallback");
   EXPECT_EQ(taken(routing, Op::barrier, 0), "shm/ fallback");
   lanes.erase(lanes.begin() + 3);
@@ -150,7 +154,7 @@ TEST_F(RoutingOfAComm, CountsThatDifferFromRankToRankDoNotDecide) {
   const Rules rules = Rules::parse("all_to_allv:0-4K=ucx;all_gatherv:0-4K=ucx;*=mpi");
   const Routing routing({rules, none, nullptr, {1, 4}}, lanes);
   EXPECT_EQ(taken(routing, Op::all_to_allv, 8), taken(routing, Op::all_to_allv, 1 << 30));
-  EXPECT_EQ(taken(routing, Op::all_gatherv, 8), "ucx/ rule");   // its total is known to all
+  EXPECT_EQ(taken(routing, Op::all_gatherv, 8), "ucx/ rule");  // its total is known to all
 }
 
 TEST_F(RoutingOfAComm, SizesAreAgreedOnOnlyWhereTheyDecide) {
@@ -160,7 +164,7 @@ TEST_F(RoutingOfAComm, SizesAreAgreedOnOnlyWhereTheyDecide) {
   };
   EXPECT_FALSE(by_size(""));
   EXPECT_FALSE(by_size("all_to_all:0-4K=ucx"));
-  EXPECT_FALSE(by_size("all_to_allv:0-4K=shm"));   // the route of all other sizes as well
+  EXPECT_FALSE(by_size("all_to_allv:0-4K=shm"));  // the route of all other sizes as well
   EXPECT_TRUE(by_size("all_to_allv:0-4K=shm/linear"));
   EXPECT_TRUE(by_size("all_to_allv:0-4K=ucx"));
   EXPECT_TRUE(by_size("*:0-4K=ucx;*=mpi"));
@@ -174,7 +178,7 @@ TEST_F(RoutingOfAComm, WhatRunsInStreamsIsLaunchedAtOnceAndWaitsForNoSize) {
   lanes.back()->cuda = lanes.back()->staged = true;
   const Rules rules = Rules::parse("all_to_allv:0-4K=mpi");
   EXPECT_TRUE(Routing({rules, none, nullptr, {1, 4}}, lanes).by_size(Op::all_to_allv, Memory::cuda));
-  lanes[3]->in_streams = true;   // nccl
+  lanes[3]->in_streams = true;  // nccl
   EXPECT_FALSE(Routing({rules, none, nullptr, {1, 4}}, lanes).by_size(Op::all_to_allv, Memory::cuda));
 }
 
@@ -247,16 +251,19 @@ TEST(TableOfAContext, CarriesOperations) {
   route::Table table = route::small_table();
   table.machine.libraries = {};
   table.save(folder / "routes.json");
-  test::run_threads(2, [&](Context& context) {
-    EXPECT_EQ(context.table().hash, table.hash());
-    EXPECT_EQ(context.table().note, "");
-    Comm world = context.world();
-    for (const std::size_t count : {1u, 1u << 18}) {   // one route each
-      std::vector<float> values(count, 1.0f);
-      world.all_reduce(values, sum);
-      EXPECT_EQ(values.back(), 2.0f);
-    }
-  }, [&](ContextOptions& options) { options.table = folder / "routes.json"; });
+  test::run_threads(
+      2,
+      [&](Context& context) {
+        EXPECT_EQ(context.table().hash, table.hash());
+        EXPECT_EQ(context.table().note, "");
+        Comm world = context.world();
+        for (const std::size_t count : {1u, 1u << 18}) {  // one route each
+          std::vector<float> values(count, 1.0f);
+          world.all_reduce(values, sum);
+          EXPECT_EQ(values.back(), 2.0f);
+        }
+      },
+      [&](ContextOptions& options) { options.table = folder / "routes.json"; });
 }
 
 TEST(TableOfAContext, OfAnotherMachineIsUsedWhenAskedForAndSaysSo) {
@@ -264,8 +271,9 @@ TEST(TableOfAContext, OfAnotherMachineIsUsedWhenAskedForAndSaysSo) {
   route::Table table = route::small_table();
   table.machine.cores += 1000;
   table.save(folder / "far.json");
-  test::run_threads(2, [&](Context& context) { EXPECT_THAT(context.table().note, HasSubstr("from another machine")); },
-                    [&](ContextOptions& options) { options.table = folder / "far.json"; });
+  test::run_threads(
+      2, [&](Context& context) { EXPECT_THAT(context.table().note, HasSubstr("from another machine")); },
+      [&](ContextOptions& options) { options.table = folder / "far.json"; });
 }
 
 TEST(TableOfAContext, LiesInTheCacheAndIsPassedOverWhereItDoesNotFit) {
@@ -286,11 +294,11 @@ TEST(TableOfAContext, LiesInTheCacheAndIsPassedOverWhereItDoesNotFit) {
 }
 
 TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
-  setenv("MEDLEY_CUDA", "0", 1);   // with CUDA tensors the table of a step on host memory does not say what is needed
+  setenv("MEDLEY_CUDA", "0", 1);  // with CUDA tensors the table of a step on host memory does not say what is needed
   const auto file = std::filesystem::temp_directory_path() / fmt::format("medley_auto_step_{}.json", getpid());
   route::tuned_table("shm").save(file);
   const auto open = [](const ContextOptions& options) {
-    std::map<std::string, std::string> reasons;   // by backend: why it is not open; empty: it is
+    std::map<std::string, std::string> reasons;  // by backend: why it is not open; empty: it is
     const Context context(options);
     for (const BackendInfo& backend : context.backends()) reasons[backend.name] = backend.reason;
     return reasons;
@@ -299,12 +307,13 @@ TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
   EXPECT_EQ(needed.at("shm"), "");
   int closed = 0;
   for (const auto& [name, reason] : all) {
-    if (name == "shm" || !reason.empty()) continue;   // only those that would work
+    if (name == "shm" || !reason.empty()) continue;  // only those that would work
     EXPECT_THAT(needed.at(name), HasSubstr("never chooses it")) << name;
     ++closed;
   }
-  for (const char* rules : {"send=shm", "all_reduce=auto+int8"}) {   // the second names no library
-    for (const auto& [name, reason] : open({.rules = rules, .table = file})) EXPECT_EQ(reason.empty(), needed.at(name).empty()) << rules << ", " << name;
+  for (const char* rules : {"send=shm", "all_reduce=auto+int8"}) {  // the second names no library
+    for (const auto& [name, reason] : open({.rules = rules, .table = file}))
+      EXPECT_EQ(reason.empty(), needed.at(name).empty()) << rules << ", " << name;
   }
   std::filesystem::remove(file);
   unsetenv("MEDLEY_CUDA");
@@ -314,31 +323,35 @@ TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
 TEST(TableOfOperations, OpensOnlyWhatItChoosesWhereThatIsAskedFor) {
   setenv("MEDLEY_CUDA", "0", 1);
   const Folder folder;
-  route::small_table().save(folder / "routes.json");   // shm alone
+  route::small_table().save(folder / "routes.json");  // shm alone
   std::mutex mutex;
   const auto open = [&](std::vector<std::string> backends, const std::string& rules = "") {
     std::map<std::string, std::string> reasons;
-    test::run_threads(2, [&](Context& context) {
-      Comm world = context.world();
-      std::vector<float> values(64, 1);
-      world.all_reduce(values, sum);
-      EXPECT_EQ(values[63], 2);
-      const std::lock_guard lock(mutex);
-      for (const BackendInfo& backend : context.backends()) reasons[backend.name] = backend.reason;
-    }, [&](ContextOptions& options) {
-      options.table = folder / "routes.json";
-      options.backends = backends;
-      options.rules = rules;
-    });
+    test::run_threads(
+        2,
+        [&](Context& context) {
+          Comm world = context.world();
+          std::vector<float> values(64, 1);
+          world.all_reduce(values, sum);
+          EXPECT_EQ(values[63], 2);
+          const std::lock_guard lock(mutex);
+          for (const BackendInfo& backend : context.backends()) reasons[backend.name] = backend.reason;
+        },
+        [&](ContextOptions& options) {
+          options.table = folder / "routes.json";
+          options.backends = backends;
+          options.rules = rules;
+        });
     return reasons;
   };
   const auto all = open({}), needed = open({"auto"}), permitting = open({"auto"}, "all_reduce=auto+bf16");
   EXPECT_EQ(needed.at("shm"), "");
   int closed = 0;
   for (const auto& [name, reason] : all) {
-    if (name == "shm" || !reason.empty()) continue;   // only those that would work
+    if (name == "shm" || !reason.empty()) continue;  // only those that would work
     EXPECT_THAT(needed.at(name), HasSubstr("never chooses it")) << name;
-    EXPECT_EQ(permitting.at(name), "") << name;   // a rule lets the table choose compressed routes too, over any library
+    // A rule lets the table choose compressed routes too, over any library
+    EXPECT_EQ(permitting.at(name), "") << name;
     EXPECT_EQ(open({"auto"}, "broadcast=" + name).at(name), "");
     ++closed;
   }

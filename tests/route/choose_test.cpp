@@ -31,7 +31,7 @@ struct Random {
   Table table;
   std::vector<std::int64_t> sizes;
   std::set<std::string> usable;
-  bool sure = true;   ///< the intervals are narrow
+  bool sure = true;  ///< the intervals are narrow
   double equal() const { return sure ? near_ratio : tie_ratio; }
   bool can(const Choice& choice) const { return usable.count(choice.algorithm) > 0; }
 };
@@ -44,7 +44,8 @@ Random any_table() {
     random.sizes.push_back(std::int64_t{4} << (2 * i));
     std::vector<Timing> routes;
     for (const char* name : {"a", "b", "c", "d"}) {
-      if (*rc::gen::inRange(0, 6) > 0) routes.push_back(timing("shm", name, *rc::gen::inRange(100, 112), random.sure ? 0 : 0.1));
+      if (*rc::gen::inRange(0, 6) > 0)
+        routes.push_back(timing("shm", name, *rc::gen::inRange(100, 112), random.sure ? 0 : 0.1));
     }
     if (routes.empty()) routes.push_back(timing("shm", "a", 100));
     random.table.put(cell(Op::all_gather, {1, 4}, random.sizes.back(), routes));
@@ -119,17 +120,19 @@ TEST(Choose, NearEqualRoutesDoNotAlternate) {
 TEST(Choose, LeavesWhatIsNotToldApartToTheLibraryThatCarriesTheRest) {
   Table table;
   const auto row = [&](Op op, std::int64_t bytes, double mpi, double ucx, double reach) {
-    table.put(cell(op, {2, 2}, bytes, {timing("shm+mpi", "native", mpi, reach), timing("shm+ucx", "native", ucx, reach)}));
+    table.put(
+        cell(op, {2, 2}, bytes, {timing("shm+mpi", "native", mpi, reach), timing("shm+ucx", "native", ucx, reach)}));
   };
-  row(Op::all_gather, 1 << 20, 105, 100, 0.1);   // a tie
-  row(Op::broadcast, 1 << 20, 105, 100, 0.01);   // clear
+  row(Op::all_gather, 1 << 20, 105, 100, 0.1);  // a tie
+  row(Op::broadcast, 1 << 20, 105, 100, 0.01);  // clear
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx") << "nothing speaks for mpi yet";
   row(Op::all_to_all, 1 << 20, 100, 150, 0.01);
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
   EXPECT_EQ(ask(table, Op::broadcast, {2, 2}).ranges.front().route.backend, "shm+ucx");
   table.put(cell(Op::all_reduce, {2, 2}, 64, {timing("ucx", "ring", 100, 0), timing("mpi", "ring", 160, 0)}));
-  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx") << "the halves between hosts count together";
-  for (const std::int64_t bytes : {64, 1024, 1 << 14}) {   // missing from these rows, since it was far behind
+  EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+ucx")
+      << "the halves between hosts count together";
+  for (const std::int64_t bytes : {64, 1024, 1 << 14}) {  // missing from these rows, since it was far behind
     table.put(cell(Op::reduce_scatter, {2, 2}, bytes, {timing("mpi", "ring", 100, 0)}));
   }
   EXPECT_EQ(ask(table, Op::all_gather, {2, 2}).ranges.front().route.backend, "shm+mpi");
@@ -139,10 +142,11 @@ TEST(Choose, TakesASplitOnlyWhereItIsSurelyFasterThanEveryLibrary) {
   Table table;
   const auto row = [&](std::int64_t bytes, double split, double reach) {
     table.put(cell(Op::all_reduce, {1, 4}, bytes,
-                   {timing("shm", "native", 100, 0.05), timing("ucx", "ring", 130, 0.05), timing("shm|ucx", "share75", split, reach)}));
+                   {timing("shm", "native", 100, 0.05), timing("ucx", "ring", 130, 0.05),
+                    timing("shm|ucx", "share75", split, reach)}));
   };
-  row(1 << 20, 93, 0.04);    // faster in the median, but the intervals overlap
-  row(16 << 20, 80, 0.04);   // 83.2 against 95
+  row(1 << 20, 93, 0.04);   // faster in the median, but the intervals overlap
+  row(16 << 20, 80, 0.04);  // 83.2 against 95
   const Chosen chosen = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 4}, any_route);
   ASSERT_EQ(chosen.ranges.size(), 2u);
   EXPECT_EQ(chosen.ranges[0].route.backend, "shm");
@@ -154,7 +158,8 @@ TEST(Choose, TakesASplitOnlyWhereItIsSurelyFasterThanEveryLibrary) {
 
 TEST(Choose, KeepsSplitsToLargeTensorsWhereSmallOnesWereNotMeasured) {
   Table table;
-  table.put(cell(Op::all_reduce, {2, 1}, 4 << 20, {timing("ucx|gloo", "share50", 50, 0.05), timing("gloo", "native", 90, 0.05)}));
+  table.put(cell(Op::all_reduce, {2, 1}, 4 << 20,
+                 {timing("ucx|gloo", "share50", 50, 0.05), timing("gloo", "native", 90, 0.05)}));
   const Chosen chosen = ask(table, Op::all_reduce, {2, 1});
   ASSERT_EQ(chosen.ranges.size(), 2u);
   EXPECT_EQ(chosen.ranges[0].route.backend, "gloo");
@@ -180,11 +185,13 @@ TEST(Choose, TakesTheNearestShapeOfItsKind) {
 TEST(Choose, TakesCompressedRoutesOnlyWherePermitted) {
   Table table;
   for (const std::int64_t bytes : {1024, 1 << 20}) {
-    table.put(cell(Op::all_reduce, {2, 1}, bytes, {timing("mpi", "+int4", 10), timing("mpi", "+int8", 20), timing("mpi", "native", 100)}));
+    table.put(cell(Op::all_reduce, {2, 1}, bytes,
+                   {timing("mpi", "+int4", 10), timing("mpi", "+int8", 20), timing("mpi", "native", 100)}));
   }
   const auto taken_with = [&](const char* allowed) {
     const compress::Permission permission = *allowed ? compress::Permission::parse(allowed) : compress::Permission();
-    return taken(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 1}, any_route, permission), 1 << 20);
+    return taken(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 1}, any_route, permission),
+                 1 << 20);
   };
   EXPECT_EQ(taken_with(""), "mpi/native");
   EXPECT_EQ(taken_with("int8"), "mpi/+int8");
@@ -220,10 +227,12 @@ TEST(Choose, OneDisturbedRowDoesNotDecideForMessages) {
   for (const std::int64_t bytes : {4, 64, 1024}) {
     table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.3, 0.02)}));
   }
-  table.put(cell(Op::send, {1, 2}, 4 << 20, {timing("mpi", "native", 900, 0.3), timing("shm", "native", 2700, 0.7)}));   // intervals overlap
+  // Intervals overlap
+  table.put(cell(Op::send, {1, 2}, 4 << 20, {timing("mpi", "native", 900, 0.3), timing("shm", "native", 2700, 0.7)}));
   EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "shm");
-  table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));   // missing from this row
-  EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "mpi") << "so far behind that it was not measured";
+  table.put(cell(Op::send, {1, 2}, 16 << 20, {timing("mpi", "native", 900, 0.02)}));  // missing from this row
+  EXPECT_EQ(ask(table, Op::send, {1, 2}).ranges.front().route.backend, "mpi")
+      << "so far behind that it was not measured";
   for (const std::int64_t bytes : {16, 256, 4096, 16384}) {
     table.put(cell(Op::send, {1, 2}, bytes, {timing("shm", "native", 1, 0.02), timing("mpi", "native", 1.6, 0.02)}));
   }
@@ -234,7 +243,8 @@ TEST(Choose, AnotherClassOfTypesStandsIn) {
   const Chosen chosen = choose(small_table(), Op::all_reduce, Memory::host, DTypeClass::half, {1, 2}, any_route);
   EXPECT_EQ(chosen.dtype, DTypeClass::floating);
   EXPECT_FALSE(chosen.ranges.empty());
-  EXPECT_TRUE(choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, any_route).ranges.empty());
+  EXPECT_TRUE(
+      choose(small_table(), Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, any_route).ranges.empty());
 }
 
 TEST(ChooseForAStep, TakesTheStepsRoutesBeforeThoseOfOperationsAlone) {
@@ -244,9 +254,11 @@ TEST(ChooseForAStep, TakesTheStepsRoutesBeforeThoseOfOperationsAlone) {
   EXPECT_TRUE(reduce.by_step);
   EXPECT_EQ(reduce.ranges[0].route.backend, "mpi");
   EXPECT_EQ(reduce.ranges[1].route.algorithm, "ring");
-  const Chosen half = choose(table, Op::all_reduce, Memory::host, DTypeClass::half, {1, 4}, any_route);   // nearest class and shape
+  // Nearest class and shape
+  const Chosen half = choose(table, Op::all_reduce, Memory::host, DTypeClass::half, {1, 4}, any_route);
   EXPECT_TRUE(half.by_step);
-  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).by_step);   // never one host for several
+  // Never one host for several
+  EXPECT_FALSE(choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).by_step);
   EXPECT_FALSE(choose(table, Op::all_reduce, Memory::cuda, DTypeClass::floating, {1, 2}, any_route).by_step);
   const auto no_mpi = [](const Choice& choice) { return choice.backend != "mpi"; };
   const Chosen without = choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {1, 2}, no_mpi);
@@ -269,17 +281,19 @@ TEST(ChooseForAStep, OtherOperationsStayWithTheStepsBackends) {
   Table table = tuned_table();
   table.put(cell(Op::broadcast, {1, 2}, 64, {timing("gloo", "native", 1), timing("shm", "native", 2)}));
   const Chosen chosen = choose(table, Op::broadcast, Memory::host, DTypeClass::any, {1, 2}, any_route);
-  EXPECT_EQ(chosen.ranges.front().route.backend, "shm");   // gloo would have to be opened for it
+  EXPECT_EQ(chosen.ranges.front().route.backend, "shm");  // gloo would have to be opened for it
 }
 
 // What an operation over a library costs those of other libraries counts as its own time.
 TEST(Choose, ChargesALibraryForMixing) {
   Table table;
-  table.put(cell(Op::all_reduce, {2, 2}, 1024, {timing("gloo", "native", 50), timing("shm+gloo", "native", 60), timing("mpi", "native", 70)}));
+  table.put(cell(Op::all_reduce, {2, 2}, 1024,
+                 {timing("gloo", "native", 50), timing("shm+gloo", "native", 60), timing("mpi", "native", 70)}));
   table.put(cell(Op::all_reduce, {2, 2}, 1 << 20, {timing("gloo", "native", 500), timing("mpi", "native", 900)}));
   const auto chosen = [&] {
     std::vector<std::string> names;
-    for (const SizeRange& range : choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).ranges)
+    for (const SizeRange& range :
+         choose(table, Op::all_reduce, Memory::host, DTypeClass::floating, {2, 2}, any_route).ranges)
       names.push_back(range.route.backend);
     return names;
   };

@@ -1,4 +1,5 @@
-// Routes over hierarchical backends on two hosts of two ranks. Needs permission to create namespaces (root); skipped otherwise.
+// Routes over hierarchical backends on two hosts of two ranks. Needs permission to create namespaces (root); skipped
+// otherwise.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,12 +27,13 @@ void reductions(Comm& world, std::size_t count) {
   std::iota(values.begin(), values.end(), rank);
   world.all_reduce(values, sums, sum, paired);
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(sums[i], ranks * static_cast<int>(i) + 6) << i << " of " << count;
-  world.all_reduce(values, max, paired);   // in place
+  world.all_reduce(values, max, paired);  // in place
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(values[i], static_cast<int>(i) + 3);
   std::vector<std::int32_t> whole(count * ranks), part(count);
   std::iota(whole.begin(), whole.end(), rank);
   world.reduce_scatter(whole, part, sum, paired);
-  for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(part[i], ranks * (rank * static_cast<int>(count) + static_cast<int>(i)) + 6);
+  for (std::size_t i = 0; i < count; ++i)
+    ASSERT_EQ(part[i], ranks * (rank * static_cast<int>(count) + static_cast<int>(i)) + 6);
 }
 
 void exchanges(Comm& world, std::size_t count) {
@@ -48,7 +50,8 @@ void exchanges(Comm& world, std::size_t count) {
     for (int i = 0; i < n; ++i) ASSERT_EQ(taken[static_cast<std::size_t>(r * n + i)], 10000 * r + 1000 * rank + i);
   }
   std::vector<std::int32_t> other(given.size());
-  std::vector<std::int32_t>& met = rank % 2 == 0 ? given : other;   // some ranks work in place, and the others cannot know
+  // Some ranks work in place, and the others cannot know
+  std::vector<std::int32_t>& met = rank % 2 == 0 ? given : other;
   world.all_to_all(given, met, paired);
   ASSERT_EQ(met, taken);
   for (int root = 0; root < ranks; ++root) {
@@ -65,7 +68,8 @@ void uneven(Comm& world, std::int64_t count) {
   std::iota(of_rank.begin(), of_rank.end(), 1);
   for (std::int64_t& n : of_rank) n *= count;
   const auto whole = static_cast<std::size_t>(10 * count);
-  std::vector<std::int32_t> part(static_cast<std::size_t>(count * (rank + 1)), rank), in(whole), out(whole), back(part.size(), -1);
+  std::vector<std::int32_t> part(static_cast<std::size_t>(count * (rank + 1)), rank), in(whole), out(whole),
+      back(part.size(), -1);
   const auto expect_parts = [&](const std::vector<std::int32_t>& all) {
     std::size_t at = 0;
     for (int r = 0; r < ranks; ++r) {
@@ -126,7 +130,7 @@ TEST(Hierarchical, GivesWhatOneBackendGives) {
           reductions(world, count);
           exchanges(world, count);
         }
-        world.barrier(paired);   // filled in
+        world.barrier(paired);  // filled in
         std::vector<float> a(1000, 1), b(1000, 1);
         Work first = world.all_reduce(a, sum, {.backend = "shm+gloo", .async = true});
         Work second = world.all_reduce(b, sum, {.backend = "shm+gloo", .async = true});
@@ -138,7 +142,8 @@ TEST(Hierarchical, GivesWhatOneBackendGives) {
   }
 }
 
-/// Collectives of all kinds and sizes that are pending together, natively and filled in, in one order on all ranks. Each rank waits where it likes.
+/// Collectives of all kinds and sizes that are pending together, natively and filled in, in one order on all ranks.
+/// Each rank waits where it likes.
 void many_at_once(Comm& world, std::uint64_t seed) {
   struct Pending {
     std::vector<std::int32_t> in, out, expected;
@@ -153,7 +158,7 @@ void many_at_once(Comm& world, std::uint64_t seed) {
     const auto kind = common.below(5);
     Pending& one = all.emplace_back();
     Options options{.backend = "shm+gloo", .async = true};
-    const auto parts = [&](const auto& value) {   // one part of each rank
+    const auto parts = [&](const auto& value) {  // one part of each rank
       for (int r = 0; r < ranks; ++r) one.expected.insert(one.expected.end(), count, value(r));
     };
     if (kind == 0) {
@@ -201,7 +206,8 @@ TEST(Hierarchical, SumsAndBroadcastsLargeTensorsInSegments) {
         const Options later{.backend = "shm+gloo", .async = true};
         std::vector<std::int64_t> sums(700'001), copies(430'007, rank == 3 ? 5 : 0), few(3, rank);
         std::iota(sums.begin(), sums.end(), rank);
-        Work first = world.all_reduce(sums, sum, later), second = world.broadcast(copies, 3, later), third = world.all_reduce(few, max, later);
+        Work first = world.all_reduce(sums, sum, later), second = world.broadcast(copies, 3, later),
+             third = world.all_reduce(few, max, later);
         third.wait(), second.wait(), first.wait();
         for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], ranks * static_cast<std::int64_t>(i) + 6);
         for (const std::int64_t value : copies) ASSERT_EQ(value, 5);
@@ -233,19 +239,21 @@ TEST(Hierarchical, OtherCountsAreAnErrorOfTheirHostThoughSegmentsAreAsLarge) {
           const bool differs = comm.rank() == 3;
           std::vector<float> values((differs ? other : 4) * mib);
           const Error error = error_of([&] {
-            for (std::size_t sent = 0; sent < 4; sent += differs ? other : 4) comm.all_reduce(values, sum, paired);   // as many bytes
+            // As many bytes
+            for (std::size_t sent = 0; sent < 4; sent += differs ? other : 4) comm.all_reduce(values, sum, paired);
           });
           EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
-          for (const int rank : error.context().ranks) EXPECT_GE(rank, comm.rank() < places ? 0 : places) << error.what();
-          world.barrier();   // before any rank leaves the failed comm, which would be news too
+          for (const int rank : error.context().ranks)
+            EXPECT_GE(rank, comm.rank() < places ? 0 : places) << error.what();
+          world.barrier();  // before any rank leaves the failed comm, which would be news too
         }
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
 }
 
-/// The ranks of a host agree, so only the phase between hosts can notice. 300,000 and 700,000 floats have 2 and 3 segments, and each segment of
-/// the second host is larger than the first host's.
+/// The ranks of a host agree, so only the phase between hosts can notice. 300,000 and 700,000 floats have 2 and 3
+/// segments, and each segment of the second host is larger than the first host's.
 TEST(Hierarchical, OtherCountsOfAWholeHostAreAnError) {
   if (!on_two_hosts([](Context& context) {
         Comm world = context.world();
@@ -253,7 +261,8 @@ TEST(Hierarchical, OtherCountsOfAWholeHostAreAnError) {
           Comm comm = world.dup();
           std::vector<float> values(comm.rank() < places ? 300'000 : 700'000);
           const Error error = error_of([&] {
-            for (int i = 0; i < 3; ++i) broadcasts ? comm.broadcast(values, 0, paired) : comm.all_reduce(values, sum, paired);
+            for (int i = 0; i < 3; ++i)
+              broadcasts ? comm.broadcast(values, 0, paired) : comm.all_reduce(values, sum, paired);
           });
           EXPECT_EQ(error.kind(), ErrorKind::mismatch) << error.what();
           world.barrier();
@@ -279,19 +288,22 @@ TEST(Hierarchical, ACollectiveThatWaitsForItsTurnNamesRanksThatItAwaits) {
         ++*failed;
         EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
         EXPECT_FALSE(error.context().ranks.empty()) << error.what();
-        EXPECT_NE(std::string(error.what()).find("all_reduce #2 over shm+gloo running"), std::string::npos) << error.what();   // as in a pipeline
+        // As in a pipeline
+        EXPECT_NE(std::string(error.what()).find("all_reduce #2 over shm+gloo running"), std::string::npos)
+            << error.what();
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
 }
 
-/// Segments are inside the host, between hosts and waiting for their turn when the deadline passes; then their memory is the program's again.
+/// Segments are inside the host, between hosts and waiting for their turn when the deadline passes; then their memory
+/// is the program's again.
 TEST(Hierarchical, EndsPendingSegmentsWithAnErrorWhenARankStaysAway) {
   if (!on_two_hosts([](Context& context) {
         for (const int absent : {3, 0}) {
           Comm comm = context.world().dup();
           if (comm.rank() == absent) {
-            const Error error = error_of([&] { comm.barrier({.backend = "gloo"}); });   // which nobody joins
+            const Error error = error_of([&] { comm.barrier({.backend = "gloo"}); });  // which nobody joins
             EXPECT_EQ(error.kind(), ErrorKind::timeout) << error.what();
             continue;
           }
@@ -299,11 +311,12 @@ TEST(Hierarchical, EndsPendingSegmentsWithAnErrorWhenARankStaysAway) {
           const Options later{.backend = "shm+gloo", .async = true, .deadline = limit};
           std::vector<Work> works;
           {
-            std::vector<float> sums(3'000'000, 1), copies(3'000'000), given(1'000'000), taken(1'000'000), parts(250'000);
+            std::vector<float> sums(3'000'000, 1), copies(3'000'000), given(1'000'000), taken(1'000'000),
+                parts(250'000);
             works.push_back(comm.all_reduce(sums, sum, later));
             works.push_back(comm.broadcast(copies, 1, later));
             works.push_back(comm.all_to_all(given, taken, later));
-            works.push_back(comm.all_to_all(taken, taken, later));   // in place
+            works.push_back(comm.all_to_all(taken, taken, later));  // in place
             works.push_back(comm.reduce_scatter(copies, std::span(sums).first(750'000), sum, later));
             for (int i = 0; i < 20; ++i) works.push_back(comm.all_reduce(parts, max, later));
             for (Work& work : works) {
@@ -326,7 +339,7 @@ TEST(Hierarchical, IsNotOfferedWhereItMakesNoSense) {
   if (!on_two_hosts([](Context& context) {
         Comm pair = context.world().split(context.rank() / places, context.rank());
         std::vector<float> values(4, 1);
-        EXPECT_THROW(pair.all_reduce(values, sum, paired), Error);   // one host
+        EXPECT_THROW(pair.all_reduce(values, sum, paired), Error);  // one host
         pair.all_reduce(values, sum);
         EXPECT_EQ(values[0], 2);
       })) {

@@ -1,5 +1,5 @@
-// Decisions about routes in a running job, fed with agreed times of a simulated one: when it switches and back, what it may cost, and
-// that equal numbers lead to equal decisions.
+// Decisions about routes in a running job, fed with agreed times of a simulated one: when it switches and back, what it
+// may cost, and that equal numbers lead to equal decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,8 @@ struct Seen {
 class Job {
  public:
   using Time = std::function<std::int64_t(std::uint32_t slot, std::uint8_t candidate, std::uint64_t window)>;
-  Job(std::vector<OnlineSlot> slots, Counts counts, Time time) : slots_(slots), counts_(std::move(counts)), time_(std::move(time)), decider_(std::move(slots)) {}
+  Job(std::vector<OnlineSlot> slots, Counts counts, Time time)
+      : slots_(slots), counts_(std::move(counts)), time_(std::move(time)), decider_(std::move(slots)) {}
 
   void run(std::uint64_t windows) {
     for (const std::uint64_t end = window_ + windows; window_ < end; ++window_) {
@@ -51,7 +52,7 @@ class Job {
   }
 
   std::int64_t compute_ns = 10 * ms;
-  std::int64_t extra_ns = 0, elapsed_ns = 0;   ///< what trials cost
+  std::int64_t extra_ns = 0, elapsed_ns = 0;  ///< what trials cost
   std::function<std::int64_t(std::int64_t elapsed, const WindowPlan&)> adjust_elapsed;
   std::vector<Seen> seen;
   std::vector<WindowPlan> plans;
@@ -65,7 +66,8 @@ class Job {
       result.expected_ns += counts_[s] * slots_[s].expected_ns.front();
     }
     for (const TimedOperation& timed : plan.timed) {
-      const std::int64_t time = time_(timed.slot, timed.candidate, window_), usual = time_(timed.slot, plan.current[timed.slot], window_);
+      const std::int64_t time = time_(timed.slot, timed.candidate, window_),
+                         usual = time_(timed.slot, plan.current[timed.slot], window_);
       result.times_ns.push_back(time);
       if (timed.trial) extra_ns += std::max<std::int64_t>(0, time - usual), elapsed += time - usual;
     }
@@ -84,7 +86,8 @@ class Job {
 OnlineSlot slot_of(std::vector<std::int64_t> expected, std::uint32_t tied = 0) { return {std::move(expected), tied}; }
 
 TEST(OnlineDecider, leaves_alone_what_the_table_is_sure_of_and_what_does_not_drift) {
-  Job job({slot_of({100 * us, 150 * us})}, {100}, [](auto, std::uint8_t candidate, auto) { return (candidate ? 150 : 120) * us; });
+  Job job({slot_of({100 * us, 150 * us})}, {100},
+          [](auto, std::uint8_t candidate, auto) { return (candidate ? 150 : 120) * us; });
   job.run(500);
   EXPECT_EQ(job.trials(), 0u);
   EXPECT_TRUE(job.seen.empty());
@@ -107,7 +110,7 @@ TEST(OnlineDecider, switches_when_a_route_has_become_slow_and_back_when_it_recov
   EXPECT_EQ(first.from_ns, 20 * ms);
   EXPECT_EQ(first.to_ns, 2 * ms);
   job.run(300);
-  EXPECT_EQ(job.current(), 1);   // 20 ms against 2: measured again now and then
+  EXPECT_EQ(job.current(), 1);  // 20 ms against 2: measured again now and then
   job.run(700);
   EXPECT_EQ(job.current(), 0);
   EXPECT_EQ(job.seen.back().outcome.cause, TrialCause::recheck);
@@ -115,16 +118,19 @@ TEST(OnlineDecider, switches_when_a_route_has_become_slow_and_back_when_it_recov
 }
 
 TEST(OnlineDecider, finds_the_fastest_where_the_usual_times_of_all_have_changed) {
-  Job job({slot_of({100 * us, 110 * us, 120 * us, 200 * us})}, {200}, [](auto, std::uint8_t candidate, std::uint64_t window) {
-    const std::int64_t fast[] = {100 * us, 110 * us, 120 * us, 200 * us}, slow[] = {3 * ms, 3 * ms, 2900 * us, 1 * ms};
-    return window < 50 ? fast[candidate] : slow[candidate];
-  });
+  Job job({slot_of({100 * us, 110 * us, 120 * us, 200 * us})}, {200},
+          [](auto, std::uint8_t candidate, std::uint64_t window) {
+            const std::int64_t fast[] = {100 * us, 110 * us, 120 * us, 200 * us},
+                               slow[] = {3 * ms, 3 * ms, 2900 * us, 1 * ms};
+            return window < 50 ? fast[candidate] : slow[candidate];
+          });
   job.run(400);
   EXPECT_EQ(job.current(), 3);
 }
 
 TEST(OnlineDecider, tries_what_the_table_could_not_tell_apart) {
-  Job faster({slot_of({100 * us, 105 * us, 300 * us}, 0b010)}, {100}, [](auto, std::uint8_t candidate, auto) { return candidate == 1 ? 80 * us : 100 * us; });
+  Job faster({slot_of({100 * us, 105 * us, 300 * us}, 0b010)}, {100},
+             [](auto, std::uint8_t candidate, auto) { return candidate == 1 ? 80 * us : 100 * us; });
   faster.run(300);
   EXPECT_EQ(faster.current(), 1);
   EXPECT_EQ(faster.seen.front().outcome.cause, TrialCause::unsure);
@@ -136,16 +142,18 @@ TEST(OnlineDecider, tries_what_the_table_could_not_tell_apart) {
 }
 
 TEST(OnlineDecider, a_drift_ends_trials_of_what_the_table_could_not_tell_apart) {
-  Job job({slot_of({100 * us, 110 * us, 101 * us, 102 * us, 103 * us}, 0b11100)}, {4}, [](auto, std::uint8_t candidate, std::uint64_t window) {
-    return window < 3 || candidate == 1 ? 100 * us : 100 * ms;   // only the route of another library stays fast
-  });
+  Job job({slot_of({100 * us, 110 * us, 101 * us, 102 * us, 103 * us}, 0b11100)}, {4},
+          [](auto, std::uint8_t candidate, std::uint64_t window) {
+            return window < 3 || candidate == 1 ? 100 * us : 100 * ms;  // only the route of another library stays fast
+          });
   job.compute_ns = 0;
   job.run(60);
   EXPECT_EQ(job.current(), 1);
 }
 
 TEST(OnlineDecider, notices_from_the_start_that_times_are_unlike_the_table) {
-  Job job({slot_of({1 * ms, 2 * ms})}, {20}, [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 5 * ms : 2 * ms; });
+  Job job({slot_of({1 * ms, 2 * ms})}, {20},
+          [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 5 * ms : 2 * ms; });
   job.run(60);
   EXPECT_EQ(job.current(), 1);
   EXPECT_EQ(job.seen.front().outcome.cause, TrialCause::unlike_table);
@@ -156,12 +164,13 @@ TEST(OnlineDecider, spends_one_percent_however_bad_the_candidates_are) {
   std::vector<OnlineSlot> slots;
   for (int s = 0; s < 5; ++s) slots.push_back(slot_of({1 * ms, 1010 * us, 1020 * us, 5 * ms, 9 * ms}, 0b11110));
   Job job(slots, Counts(5, 10), [&](auto, std::uint8_t candidate, std::uint64_t window) {
-    const std::int64_t base = (window / 40) % 2 ? 4 * ms : 1 * ms;   // drifts all the time
+    const std::int64_t base = (window / 40) % 2 ? 4 * ms : 1 * ms;  // drifts all the time
     return candidate == 0 ? base : base * (10 + static_cast<std::int64_t>(random() % 30));
   });
   job.run(3000);
   EXPECT_GT(job.trials(), 20u);
-  // Estimates may be too low at first: that many milliseconds are beyond the percent, and paid back before the next trial.
+  // Estimates may be too low at first: that many milliseconds are beyond the percent, and paid back before the next
+  // trial.
   EXPECT_LE(job.extra_ns, job.elapsed_ns / 100 + 700 * ms);
   const std::int64_t spent = job.extra_ns, before = job.elapsed_ns;
   job.run(10000);
@@ -170,19 +179,25 @@ TEST(OnlineDecider, spends_one_percent_however_bad_the_candidates_are) {
 
 TEST(OnlineDecider, does_not_alternate_between_equal_routes_that_are_noisy) {
   std::mt19937 random(3);
-  Job job({slot_of({100 * us, 101 * us}, 0b10)}, {100}, [&](auto, auto, auto) { return (80 + static_cast<std::int64_t>(random() % 60)) * us; });
+  Job job({slot_of({100 * us, 101 * us}, 0b10)}, {100},
+          [&](auto, auto, auto) { return (80 + static_cast<std::int64_t>(random() % 60)) * us; });
   job.run(20000);
-  const auto switched = std::count_if(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.outcome.result == Result::switched; });
+  const auto switched = std::count_if(job.seen.begin(), job.seen.end(),
+                                      [](const Seen& one) { return one.outcome.result == Result::switched; });
   EXPECT_LE(switched, 2);
 }
 
 TEST(OnlineDecider, undoes_a_switch_that_slows_the_job_down) {
-  Job job({slot_of({1 * ms, 1050 * us}, 0b10)}, {20}, [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 1 * ms : 700 * us; });
-  job.adjust_elapsed = [](std::int64_t elapsed, const WindowPlan& plan) { return plan.current[0] == 1 ? elapsed * 2 : elapsed; };
+  Job job({slot_of({1 * ms, 1050 * us}, 0b10)}, {20},
+          [](auto, std::uint8_t candidate, auto) { return candidate == 0 ? 1 * ms : 700 * us; });
+  job.adjust_elapsed = [](std::int64_t elapsed, const WindowPlan& plan) {
+    return plan.current[0] == 1 ? elapsed * 2 : elapsed;
+  };
   job.run(200);
   ASSERT_GE(job.seen.size(), 2u);
   EXPECT_EQ(job.seen[0].outcome.result, Result::switched);
-  EXPECT_TRUE(std::any_of(job.seen.begin(), job.seen.end(), [](const Seen& one) { return one.outcome.result == Result::reverted; }));
+  EXPECT_TRUE(std::any_of(job.seen.begin(), job.seen.end(),
+                          [](const Seen& one) { return one.outcome.result == Result::reverted; }));
   EXPECT_EQ(job.current(), 0);
 }
 
@@ -210,11 +225,14 @@ TEST(OnlineDecider, plans_at_most_64_timed_operations_and_each_once) {
       timed_slots.insert(timed.slot);
     }
   }
-  EXPECT_EQ(timed_slots.size(), static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](std::uint32_t count) { return count > 0; })));
+  EXPECT_EQ(timed_slots.size(), static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(),
+                                                                       [](std::uint32_t count) { return count > 0; })));
 }
 
 TEST(OnlineDecider, measures_a_slot_of_one_operation_a_window_too) {
-  Job job({slot_of({10 * ms, 11 * ms})}, {1}, [](auto, std::uint8_t candidate, std::uint64_t window) { return window > 50 && candidate == 0 ? 90 * ms : 11 * ms; });
+  Job job({slot_of({10 * ms, 11 * ms})}, {1}, [](auto, std::uint8_t candidate, std::uint64_t window) {
+    return window > 50 && candidate == 0 ? 90 * ms : 11 * ms;
+  });
   job.run(400);
   EXPECT_EQ(job.current(), 1);
 }

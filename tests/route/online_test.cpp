@@ -1,5 +1,5 @@
-// Routes that change in a running job: ranks that measure different times take the same routes throughout, as the record shows, and
-// results stay right.
+// Routes that change in a running job: ranks that measure different times take the same routes throughout, as the
+// record shows, and results stay right.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,9 +19,9 @@
 namespace medley {
 namespace {
 
-using ::testing::HasSubstr;
 using route::cell;
 using route::timing;
+using ::testing::HasSubstr;
 
 constexpr int ranks = 3;
 
@@ -49,9 +49,13 @@ class Online : public test::Traced {
   void run(const test::Body& body, bool online = true) {
     route::Table table;
     table.machine = route::this_machine();
-    for (const Op op : {Op::all_reduce, Op::all_gather, Op::broadcast, Op::reduce, Op::all_to_all, Op::gather, Op::scatter, Op::reduce_scatter}) {
-      table.put(cell(op, {1, ranks}, 64, {timing("slow_a", "native", 5000, 0.01), timing("slow_b", "native", 6000, 0.01)}));
-      table.put(cell(op, {1, ranks}, 1 << 20, {timing("slow_a", "native", 5000, 0.01), timing("slow_b", "native", 6000, 0.01), timing("shm", "native", 7000, 0.01)}));
+    for (const Op op : {Op::all_reduce, Op::all_gather, Op::broadcast, Op::reduce, Op::all_to_all, Op::gather,
+                        Op::scatter, Op::reduce_scatter}) {
+      table.put(
+          cell(op, {1, ranks}, 64, {timing("slow_a", "native", 5000, 0.01), timing("slow_b", "native", 6000, 0.01)}));
+      table.put(cell(op, {1, ranks}, 1 << 20,
+                     {timing("slow_a", "native", 5000, 0.01), timing("slow_b", "native", 6000, 0.01),
+                      timing("shm", "native", 7000, 0.01)}));
     }
     table.save(path_);
     test::run_threads(ranks, body, [&](ContextOptions& options) {
@@ -65,8 +69,8 @@ class Online : public test::Traced {
     const trace::Trace trace = trace::open_trace(folder_.native());
     std::vector<std::string> routes;
     trace.rank(rank).for_each([&](const trace::Event& event) {
-      routes.push_back(fmt::format("{} {} {} {} {}", trace.groups[event.group].name, event.sequence, name(event.op), trace.names[event.backend],
-                                   trace.names[event.algorithm]));
+      routes.push_back(fmt::format("{} {} {} {} {}", trace.groups[event.group].name, event.sequence, name(event.op),
+                                   trace.names[event.backend], trace.names[event.algorithm]));
     });
     return routes;
   }
@@ -79,13 +83,14 @@ class Online : public test::Traced {
 };
 
 std::string text(const RouteDecision& decision) {
-  return fmt::format("{} {} {}-{} #{} {}: {} {} because {}", decision.comm, name(decision.op), decision.from_bytes, decision.to_bytes, decision.sequence,
-                     decision.changed, decision.from, decision.to, decision.reason);
+  return fmt::format("{} {} {}-{} #{} {}: {} {} because {}", decision.comm, name(decision.op), decision.from_bytes,
+                     decision.to_bytes, decision.sequence, decision.changed, decision.from, decision.to,
+                     decision.reason);
 }
 
 /// Of a program whose only comm with online routes is the world, and that calls one operation of one size.
 std::string in_use(const Context& context) {
-  std::string backend = "slow_a";   // the table's
+  std::string backend = "slow_a";  // the table's
   for (const RouteDecision& one : context.route_decisions()) {
     if (one.changed) backend = one.to;
   }
@@ -117,7 +122,8 @@ TEST_F(Online, all_ranks_switch_with_the_same_operation_when_a_route_becomes_slo
     EXPECT_NE(in_use(context), "slow_b");
     for (int i = 0; i < 20; ++i) sum_all();
     const std::lock_guard lock(mutex);
-    for (const RouteDecision& decision : context.route_decisions()) decided[static_cast<std::size_t>(context.rank())].push_back(text(decision));
+    for (const RouteDecision& decision : context.route_decisions())
+      decided[static_cast<std::size_t>(context.rank())].push_back(text(decision));
   });
   EXPECT_FALSE(decided[0].empty());
   EXPECT_EQ(decided[1], decided[0]);
@@ -125,18 +131,21 @@ TEST_F(Online, all_ranks_switch_with_the_same_operation_when_a_route_becomes_slo
   EXPECT_THAT(decided[0], ::testing::Contains(HasSubstr("measurements")));
   expect_same_routes();
   std::vector<std::string> recorded;
-  for (const RouteDecision& decision : trace::open_trace(folder_.native()).decisions) recorded.push_back(text(decision));
+  for (const RouteDecision& decision : trace::open_trace(folder_.native()).decisions)
+    recorded.push_back(text(decision));
   EXPECT_EQ(recorded, decided[0]);
 }
 
 TEST_F(Online, changes_nothing_unless_it_is_asked_for) {
   delay_of("slow_a") = 200;
-  run([](Context& context) {
-    Comm world = context.world();
-    std::vector<std::int32_t> value(16, 1);
-    for (int i = 0; i < 100; ++i) world.all_reduce(value, max);
-    EXPECT_TRUE(context.route_decisions().empty());
-  }, false);
+  run(
+      [](Context& context) {
+        Comm world = context.world();
+        std::vector<std::int32_t> value(16, 1);
+        for (int i = 0; i < 100; ++i) world.all_reduce(value, max);
+        EXPECT_TRUE(context.route_decisions().empty());
+      },
+      false);
   for (const std::string& route : taken(0)) EXPECT_THAT(route, HasSubstr("slow_a"));
 }
 
@@ -171,7 +180,8 @@ TEST_F(Online, shuffled_routes_are_the_same_on_all_ranks_and_results_right) {
       EXPECT_EQ(fixed, std::vector<std::int32_t>(4, ranks - 1));
       for (Work& work : works) work.wait();
       for (std::size_t i = 0; i < sums.size(); ++i) {
-        EXPECT_EQ(sums[i], std::vector<std::int32_t>(sums[i].size(), ranks * static_cast<int>(i) + ranks * (ranks - 1) / 2));
+        EXPECT_EQ(sums[i],
+                  std::vector<std::int32_t>(sums[i].size(), ranks * static_cast<int>(i) + ranks * (ranks - 1) / 2));
         std::vector<std::int32_t> expected;
         for (int r = 0; r < ranks; ++r) expected.insert(expected.end(), 8, round * 10 + r);
         EXPECT_EQ(gathered[i], expected);
@@ -202,7 +212,8 @@ TEST_F(Online, operations_that_name_a_route_keep_it) {
   expect_same_routes();
   for (const std::string& route : taken(0)) {
     EXPECT_TRUE(route.find("all_gather") == std::string::npos || route.find("slow_b") != std::string::npos) << route;
-    EXPECT_TRUE(route.find("broadcast") == std::string::npos || route.find("slow_a binomial") != std::string::npos) << route;
+    EXPECT_TRUE(route.find("broadcast") == std::string::npos || route.find("slow_a binomial") != std::string::npos)
+        << route;
   }
 }
 

@@ -16,7 +16,8 @@ std::string chosen(const Rules& rules, Op op, std::int64_t bytes, Memory memory 
 }
 
 TEST(Rules, TheFirstThatFitsCounts) {
-  const Rules rules = Rules::parse(" all_reduce:0-4k = shm ; allreduce=mpi/ring; all_to_all:1M-=ucx;*@cuda=nccl;*=gloo;");
+  const Rules rules =
+      Rules::parse(" all_reduce:0-4k = shm ; allreduce=mpi/ring; all_to_all:1M-=ucx;*@cuda=nccl;*=gloo;");
   EXPECT_EQ(chosen(rules, Op::all_reduce, 4), "shm");
   EXPECT_EQ(chosen(rules, Op::all_reduce, 4096), "shm");
   EXPECT_EQ(chosen(rules, Op::all_reduce, 4097), "mpi/ring");
@@ -33,7 +34,7 @@ TEST(Rules, SendsAndReceivesGoTheSameWay) {
     EXPECT_EQ(chosen(rules, Op::send, 1), "ucx") << word;
     EXPECT_EQ(chosen(rules, Op::recv, 1 << 30), "ucx") << word;
   }
-  const Rules sized = Rules::parse("*:0-1K=shm;*=mpi");   // sizes apply to collectives only
+  const Rules sized = Rules::parse("*:0-1K=shm;*=mpi");  // sizes apply to collectives only
   EXPECT_EQ(chosen(sized, Op::send, 4), "mpi");
   EXPECT_EQ(chosen(sized, Op::all_reduce, 4), "shm");
 }

@@ -22,11 +22,12 @@ using core::nominal_v_bytes;
 using core::SizeWindow;
 using ::testing::HasSubstr;
 using Counts = std::vector<std::int64_t>;
-using Table = std::vector<Counts>;   ///< [from][to]
+using Table = std::vector<Counts>;  ///< [from][to]
 
 constexpr int ranks = 3;
 constexpr std::int64_t border = 1 << 12;
-const std::string by_size = "all_to_allv:0-4K=shm;all_to_allv=plain;gatherv:0-4K=plain;gatherv=shm;scatterv:0-4K=shm;scatterv=plain";
+const std::string by_size =
+    "all_to_allv:0-4K=shm;all_to_allv=plain;gatherv:0-4K=plain;gatherv=shm;scatterv:0-4K=shm;scatterv=plain";
 
 /// Tokens to experts: one expert is popular, sizes vary, and most ranks alone could not tell on which side of the
 /// threshold the operation is.
@@ -35,7 +36,8 @@ Table tokens_of(int step) {
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
       const int crowd = step % 3 == 0 ? 1 : step % 7 == 0 ? 0 : 40;
-      table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] = to == step % ranks ? 10 * crowd + from : (step + from) % 3;
+      table[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)] =
+          to == step % ranks ? 10 * crowd + from : (step + from) % 3;
     }
   }
   return table;
@@ -63,7 +65,8 @@ struct Exchange {
     in_counts = table[static_cast<std::size_t>(me)];
     out_counts = column(table, me);
     out.resize(static_cast<std::size_t>(sum_of(out_counts)));
-    for (int to = 0; to < ranks; ++to) in.insert(in.end(), static_cast<std::size_t>(in_counts[static_cast<std::size_t>(to)]), value(me, to));
+    for (int to = 0; to < ranks; ++to)
+      in.insert(in.end(), static_cast<std::size_t>(in_counts[static_cast<std::size_t>(to)]), value(me, to));
   }
   std::int32_t value(int from, int to) const { return step * 100 + from * 10 + to; }
   Work issue(Comm& comm, const Options& options) {
@@ -72,7 +75,8 @@ struct Exchange {
   void check() const {
     std::vector<std::int32_t> expected;
     for (int from = 0; from < ranks; ++from) {
-      expected.insert(expected.end(), static_cast<std::size_t>(out_counts[static_cast<std::size_t>(from)]), value(from, me));
+      expected.insert(expected.end(), static_cast<std::size_t>(out_counts[static_cast<std::size_t>(from)]),
+                      value(from, me));
     }
     EXPECT_EQ(out, expected) << "step " << step;
   }
@@ -92,7 +96,8 @@ std::optional<std::uint64_t> decided_by(std::uint64_t operation) {
 }
 
 /// The expected route of each operation, by the sizes of all.
-std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const std::string& small, const std::string& large) {
+std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const std::string& small,
+                                   const std::string& large) {
   std::vector<std::string> routes;
   for (std::size_t k = 0; k < sizes.size(); ++k) {
     const auto by = decided_by(k);
@@ -101,14 +106,14 @@ std::vector<std::string> routes_by(const std::vector<std::int64_t>& sizes, const
   return routes;
 }
 
-constexpr int first_ones = 8;   ///< routed by the nominal size
+constexpr int first_ones = 8;  ///< routed by the nominal size
 
 TEST(SizeWindow, says_by_whose_size_an_operation_goes) {
   std::vector<std::int64_t> by;
   for (std::uint64_t k = 0; k < 52; ++k) by.push_back(decided_by(k) ? static_cast<std::int64_t>(*decided_by(k)) : -1);
-  EXPECT_EQ(by, (std::vector<std::int64_t>{-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 2, 3, 0, 1, 2, 3,           //
-                                           4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7,                   //
-                                           8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,       //
+  EXPECT_EQ(by, (std::vector<std::int64_t>{-1, -1, -1, -1, -1, -1, -1, -1, 0, 1, 2,  3,  0,  1,  2,  3,   //
+                                           4,  5,  6,  7,  4,  5,  6,  7,  4, 5, 6,  7,  4,  5,  6,  7,   //
+                                           8,  9,  10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15,  //
                                            16, 17, 18, 19}));
   for (std::uint64_t k = first_ones; k < 1000; ++k) {
     const SizeWindow told = SizeWindow::of(*decided_by(k)), own = SizeWindow::of(k);
@@ -153,13 +158,14 @@ TEST_F(Sizes, of_experts_decide_alike_on_all_ranks) {
     Comm world = context.world();
     std::vector<std::int32_t> sum_of_all{1};
     for (int step = 0; step < steps;) {
-      if (step % 20 < 10) {   // one after another
+      if (step % 20 < 10) {  // one after another
         Exchange exchange(world, step++);
         exchange.issue(world, {});
         exchange.check();
         continue;
       }
-      std::vector<std::unique_ptr<Exchange>> many;   // ten at once, among others that must keep their order on either lane
+      // Ten at once, among others that must keep their order on either lane
+      std::vector<std::unique_ptr<Exchange>> many;
       std::vector<Work> works;
       for (int i = 0; i < 10; ++i) {
         many.push_back(std::make_unique<Exchange>(world, step++));
@@ -189,10 +195,12 @@ TEST_F(Sizes, of_rooted_operations_are_told_by_their_roots) {
     for (int step = 0; step < steps; ++step) {
       const Counts counts = counts_of(step);
       const int root = (step * 5 + step / 4) % ranks;
-      std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), 10 * step + context.rank()), back(mine.size());
+      std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), 10 * step + context.rank()),
+          back(mine.size());
       std::vector<std::int32_t> all(context.rank() == root ? static_cast<std::size_t>(sum_of(counts)) : 0);
       Work gathered = world.gatherv(mine, all, {counts}, root, {.async = true});
-      Work scattered = world.scatterv(all, {counts}, back, root, {.async = true});   // ordered after the first by their memory
+      // Ordered after the first by their memory
+      Work scattered = world.scatterv(all, {counts}, back, root, {.async = true});
       scattered.wait();
       EXPECT_EQ(back, mine) << step;
     }
@@ -234,8 +242,8 @@ TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
       many.push_back(std::make_unique<Exchange>(world, step));
       works.push_back(many.back()->issue(world, {.async = true}));
     }
-    works.push_back(world.all_reduce(total, sum, {.async = true}));   // behind operations whose route is undecided
-    if (context.rank() < 2) {   // messages overtake them
+    works.push_back(world.all_reduce(total, sum, {.async = true}));  // behind operations whose route is undecided
+    if (context.rank() < 2) {                                        // messages overtake them
       if (context.rank() == 0) world.send(message, 1);
       if (context.rank() == 1) world.recv(message, 0);
       ++ahead;
@@ -251,28 +259,31 @@ TEST_F(Sizes, of_a_straggler_hold_nobody_who_issues) {
 void expect_told(const std::function<void(Comm&)>& calls, ErrorKind kind, const std::string& words,
                  const std::function<void(Comm&)>& absent) {
   std::atomic<int> told{0};
-  test::run_threads(ranks, [&](Context& context) {
-    Comm world = context.world();
-    if (context.rank() == 2) {
-      absent(world);
-      while (told < 2) context.progress();
-      return;
-    }
-    try {
-      calls(world);
-      ADD_FAILURE() << "no error";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      EXPECT_EQ(error.context().ranks, std::vector<int>{2}) << error.what();
-      if (context.rank() == 0) {
-        EXPECT_THAT(error.what(), HasSubstr(words));
-      }
-    }
-    ++told;
-  }, [](ContextOptions& options) {
-    options.backends = {"shm", "plain"};
-    options.rules = by_size;
-  });
+  test::run_threads(
+      ranks,
+      [&](Context& context) {
+        Comm world = context.world();
+        if (context.rank() == 2) {
+          absent(world);
+          while (told < 2) context.progress();
+          return;
+        }
+        try {
+          calls(world);
+          ADD_FAILURE() << "no error";
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), kind) << error.what();
+          EXPECT_EQ(error.context().ranks, std::vector<int>{2}) << error.what();
+          if (context.rank() == 0) {
+            EXPECT_THAT(error.what(), HasSubstr(words));
+          }
+        }
+        ++told;
+      },
+      [](ContextOptions& options) {
+        options.backends = {"shm", "plain"};
+        options.rules = by_size;
+      });
 }
 
 void issue_ahead(Comm& world, const Options& last) {
@@ -287,9 +298,12 @@ void issue_ahead(Comm& world, const Options& last) {
 }
 
 TEST_F(Sizes, that_are_not_told_by_the_deadline_are_an_error_that_says_so) {
-  expect_told([](Comm& world) {
-    issue_ahead(world, {.deadline = world.rank() == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(0)});
-  }, ErrorKind::timeout, "which decides its route", [](Comm&) {});
+  expect_told(
+      [](Comm& world) {
+        issue_ahead(world,
+                    {.deadline = world.rank() == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(0)});
+      },
+      ErrorKind::timeout, "which decides its route", [](Comm&) {});
 }
 
 TEST_F(Sizes, of_an_aborted_comm_are_waited_for_no_longer) {
@@ -302,7 +316,7 @@ TEST_F(Sizes, are_left_behind_when_comms_go) {
     for (int i = 0; i < 40; ++i) {
       Comm comm = context.world().dup();
       const auto me = static_cast<std::size_t>(comm.rank());
-      for (int step = 0; step < i % 19; ++step) {   // all but the root may have left before it arrives
+      for (int step = 0; step < i % 19; ++step) {  // all but the root may have left before it arrives
         const Counts counts{1, 2, 2000};
         std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[me]), step), all(comm.rank() == 1 ? 2003 : 0);
         comm.gatherv(mine, all, {counts}, 1);
@@ -312,11 +326,12 @@ TEST_F(Sizes, are_left_behind_when_comms_go) {
   });
 }
 
-#ifndef __SANITIZE_THREAD__   // forked ranks
+#ifndef __SANITIZE_THREAD__  // forked ranks
 TEST_F(Sizes, travel_over_any_backend) {
   std::vector<std::string> names{"shm", "plain"};
   for (const auto& known : core::known_backends()) {
-    if ((known->name() == "gloo" || known->name() == "ucx") && known->unavailable().empty()) names.push_back(known->name());
+    if ((known->name() == "gloo" || known->name() == "ucx") && known->unavailable().empty())
+      names.push_back(known->name());
   }
   constexpr int steps = 21;
   const auto body = [&](Context& context) {
@@ -364,7 +379,7 @@ TEST_F(Sizes, refuse_an_algorithm_that_one_of_the_routes_has_not) {
   run([](Context& context) {
     Comm world = context.world();
     Exchange exchange(world, 0);
-    EXPECT_THROW(exchange.issue(world, {.algorithm = "native"}), Error);   // which plain does not have
+    EXPECT_THROW(exchange.issue(world, {.algorithm = "native"}), Error);  // which plain does not have
     exchange.issue(world, {.algorithm = "pairwise"});
     exchange.check();
   });

@@ -19,7 +19,8 @@ using algorithms::share_of;
 TEST(SplitShare, reads_names_and_nothing_else) {
   EXPECT_EQ(share_of("share5"), 5);
   EXPECT_EQ(share_of("share95"), 95);
-  for (const char* wrong : {"", "share", "share0", "share100", "share5x", "shares5", "native", "ring"}) EXPECT_EQ(share_of(wrong), std::nullopt) << wrong;
+  for (const char* wrong : {"", "share", "share0", "share100", "share5x", "shares5", "native", "ring"})
+    EXPECT_EQ(share_of(wrong), std::nullopt) << wrong;
   for (const std::string_view name : algorithms::share_names()) EXPECT_TRUE(share_of(name)) << name;
 }
 
@@ -45,7 +46,7 @@ class NotingLane final : public Lane {
       delete this;
     }
     void abandon(std::shared_ptr<const void> memory) noexcept override {
-      lane.kept = std::move(memory);   // as a library that cannot cancel
+      lane.kept = std::move(memory);  // as a library that cannot cancel
       delete this;
     }
     NotingLane& lane;
@@ -115,7 +116,7 @@ TEST_F(SplitLaneTest, leaves_the_memory_of_a_failed_operation_to_both_libraries)
     transfer->abandon(owned);
   }
   first->kept.reset();
-  EXPECT_FALSE(memory.expired());   // the second may still use it
+  EXPECT_FALSE(memory.expired());  // the second may still use it
   second->kept.reset();
   EXPECT_TRUE(memory.expired());
 }
@@ -124,7 +125,7 @@ TEST_F(SplitLaneTest, keeps_a_part_whose_counterpart_did_not_start_until_it_is_a
   second->refuses = true;
   EXPECT_THROW(lane->start(call), Error);
   EXPECT_EQ(first->calls.size(), 1u);
-  EXPECT_FALSE(lane->poll_close() && !first->aborted);   // nothing else ends the part under way
+  EXPECT_FALSE(lane->poll_close() && !first->aborted);  // nothing else ends the part under way
   EXPECT_TRUE(first->aborted);
 }
 
@@ -152,7 +153,7 @@ TEST(Split, gives_what_one_library_gives_for_every_share) {
         for (std::int64_t& value : expected) value = 3 * value + 3;
         world.all_reduce(values, sums, sum, over);
         ASSERT_EQ(sums, expected) << share;
-        world.all_reduce(values, max, over);   // in place
+        world.all_reduce(values, max, over);  // in place
         ASSERT_EQ(values, counting(count, 2)) << share;
         std::vector<std::int64_t> tensor = rank == 1 ? counting(count, 7) : std::vector<std::int64_t>(count, -1);
         world.broadcast(tensor, 1, over);
@@ -180,7 +181,7 @@ TEST(Split, carries_everything_else_over_its_first_library) {
     received.wait();
     EXPECT_EQ(other[999], 1 - rank);
     world.barrier(over);
-    world.all_reduce(mine, sum, {.backend = split, .algorithm = "ring"});   // an algorithm over messages
+    world.all_reduce(mine, sum, {.backend = split, .algorithm = "ring"});  // an algorithm over messages
     EXPECT_EQ(mine[0], 1);
     EXPECT_THROW(world.all_gather(mine, both, {.backend = split, .algorithm = "share50"}), Error);
     EXPECT_THROW(world.all_reduce(mine, sum, {.backend = split, .algorithm = "share51"}), Error);

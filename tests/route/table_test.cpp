@@ -41,7 +41,7 @@ TEST(Table, ReadsWhatItWrote) {
   ASSERT_EQ(again.cells().size(), 3u);
   const Cell* found = again.find(table.cells()[1].key);
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->routes.front().route.algorithm, "ring");   // the fastest is first
+  EXPECT_EQ(found->routes.front().route.algorithm, "ring");  // the fastest is first
   EXPECT_EQ(found->routes.front().samples, 20);
 }
 
@@ -61,7 +61,8 @@ TEST(Table, KnowsUpToWhichSizeFusionPays) {
   EXPECT_EQ(again.fusion_limit(Memory::cuda, {1, 2}), std::nullopt);
   table.put(FusionRow{.shape = {1, 2}, .backend = "mpi", .sizes = {{65536, 40, 30}}});
   EXPECT_EQ(Table::parse(table.text(), "t").fusion_limit(Memory::host, {1, 2}, "mpi"), 65536);
-  EXPECT_EQ(Table::parse(table.text(), "t").fusion_limit(Memory::host, {1, 2}), 16384) << "of calls that name no backend";
+  EXPECT_EQ(Table::parse(table.text(), "t").fusion_limit(Memory::host, {1, 2}), 16384)
+      << "of calls that name no backend";
   table.put(FusionRow{.shape = {1, 2}, .sizes = {{1024, 90, 10}}});
   EXPECT_EQ(table.fusion().size(), 3u) << "replaced";
   EXPECT_EQ(table.fusion_limit(Memory::host, {1, 2}), 1024);
@@ -78,20 +79,26 @@ TEST(Table, PutReplacesTheCellOfItsKey) {
 }
 
 TEST(Table, ARefusalNamesThePlace) {
-  EXPECT_THAT(refusal(with("\"median_us\": 2.000", "\"median_us\": -2")), HasSubstr("t.json: cells[0].routes[1].median_us: -2"));
+  EXPECT_THAT(refusal(with("\"median_us\": 2.000", "\"median_us\": -2")),
+              HasSubstr("t.json: cells[0].routes[1].median_us: -2"));
   EXPECT_THAT(refusal(with("\"median_us\": 2.000", "\"median_us\": 1e999")), HasSubstr("not JSON"));
   EXPECT_THAT(refusal(with("\"low_us\": 1.800", "\"low_us\": 5")), HasSubstr("cells[0].routes[1].low_us"));
   EXPECT_THAT(refusal(with("\"samples\": 20", "\"samples\": 0")), HasSubstr("cells[0].routes[0].samples: 0"));
-  EXPECT_THAT(refusal(with("\"samples\": 20", "\"samples\": 18446744073709551615")), HasSubstr("cells[0].routes[0].samples"));
-  EXPECT_THAT(refusal(with("\"op\": \"all_to_all\"", "\"op\": \"spin\"")), HasSubstr("cells[2].op: \"spin\" is not an operation"));
+  EXPECT_THAT(refusal(with("\"samples\": 20", "\"samples\": 18446744073709551615")),
+              HasSubstr("cells[0].routes[0].samples"));
+  EXPECT_THAT(refusal(with("\"op\": \"all_to_all\"", "\"op\": \"spin\"")),
+              HasSubstr("cells[2].op: \"spin\" is not an operation"));
   EXPECT_THAT(refusal(with("\"bytes\": 64", "\"bytes\": -1")), HasSubstr("cells[0].bytes: -1"));
   EXPECT_THAT(refusal(with("\"hosts\": 1", "\"hosts\": 0")), HasSubstr("cells[0].hosts: 0"));
   EXPECT_THAT(refusal(with("\"dtype\": \"any\"", "\"dtype\": \"half\"")), HasSubstr("cells[2].dtype"));
   EXPECT_THAT(refusal(with("\"memory\": \"host\"", "\"memory\": \"tape\"")), HasSubstr("cells[0].memory"));
   EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"a/b\"")), HasSubstr("is not a name"));
-  EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"native\"")), HasSubstr("shm/native is there twice"));
-  EXPECT_THAT(refusal(with("\"bytes\": 1048576", "\"bytes\": 64")), HasSubstr("all_reduce of 64 bytes on 1 host x 2 ranks is there twice"));
-  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 3")), HasSubstr("this route table has format 3, which a newer version"));
+  EXPECT_THAT(refusal(with("\"algorithm\": \"ring\"", "\"algorithm\": \"native\"")),
+              HasSubstr("shm/native is there twice"));
+  EXPECT_THAT(refusal(with("\"bytes\": 1048576", "\"bytes\": 64")),
+              HasSubstr("all_reduce of 64 bytes on 1 host x 2 ranks is there twice"));
+  EXPECT_THAT(refusal(with("\"medley_routes\": 1", "\"medley_routes\": 3")),
+              HasSubstr("this route table has format 3, which a newer version"));
   EXPECT_THAT(refusal(with("\"machine\"", "\"engine\"")), HasSubstr("\"machine\" is missing"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object"));
   EXPECT_THAT(refusal("{\n\"medley_routes\": 1,\n"), HasSubstr("line 3"));
@@ -106,7 +113,7 @@ TEST(Table, ReadsTheStepThatItWasTunedFor) {
   EXPECT_EQ(again.step->routes.size(), 3u);
   EXPECT_EQ(again.step->best_library()->name, "shm");
   EXPECT_EQ(again.step->backends(), (std::set<std::string>{"mpi", "shm"}));
-  const auto json = nlohmann::json::parse(table.text());   // what other programs read
+  const auto json = nlohmann::json::parse(table.text());  // what other programs read
   EXPECT_EQ(json["medley_routes"], 2);
   EXPECT_EQ(json["step"], (nlohmann::json{{"shm", 120.0}, {"mpi", 150.0}}));
   EXPECT_EQ(json["auto_us"], 100.0);
@@ -114,14 +121,14 @@ TEST(Table, ReadsTheStepThatItWasTunedFor) {
   Table hurried = tuned_table();
   hurried.step->settled = false, hurried.step->needed_s = 70;
   EXPECT_EQ(Table::parse(hurried.text(), "t").step->needed_s, 70);
-  EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);   // older versions read what has no step
+  EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);  // older versions read what has no step
 }
 
 TEST(Table, ReadsWhatMixingCosts) {
   Table table = small_table();
   table.put(MixingCost{Memory::host, {2, 2}, "gloo", 41.5});
   table.put(MixingCost{Memory::host, {1, 2}, "gloo", 3});
-  table.put(MixingCost{Memory::host, {1, 2}, "gloo", 4});   // replaces
+  table.put(MixingCost{Memory::host, {1, 2}, "gloo", 4});  // replaces
   table.put(MixingCost{Memory::host, {1, 2}, "ucx", 0});
   const Table again = Table::parse(table.text(), "t");
   EXPECT_EQ(again.text(), table.text());
@@ -142,17 +149,22 @@ TEST(Table, ARefusedStepNamesThePlace) {
     return refusal(text.replace(at, was.size(), now));
   };
   EXPECT_THAT(refused("\"gain_low\": 1.1000", "\"gain_low\": 2"), HasSubstr("tuned_for.gain_low"));
-  EXPECT_THAT(refused("\"settled\": true", "\"settled\": 1"), HasSubstr("tuned_for.settled: 1 is neither true nor false"));
-  EXPECT_THAT(refused("\"from\": 4096", "\"from\": 5000"), HasSubstr("tuned_for.routes[1]: it begins at 5000 bytes; it must at 4096"));
+  EXPECT_THAT(refused("\"settled\": true", "\"settled\": 1"),
+              HasSubstr("tuned_for.settled: 1 is neither true nor false"));
+  EXPECT_THAT(refused("\"from\": 4096", "\"from\": 5000"),
+              HasSubstr("tuned_for.routes[1]: it begins at 5000 bytes; it must at 4096"));
   EXPECT_THAT(refused("\"to\": 4095", "\"to\": 9223372036854775807"), HasSubstr("tuned_for.routes[0]"));
-  EXPECT_THAT(refused("{\"name\": \"auto\"", "{\"name\": \"own\""), HasSubstr("tuned_for.times: the first time is not that of auto"));
-  EXPECT_THAT(refused("\"algorithm\": \"pairwise\"}", "\"algorithm\": \"a/b\"}"), HasSubstr("tuned_for.routes[2].algorithm"));
+  EXPECT_THAT(refused("{\"name\": \"auto\"", "{\"name\": \"own\""),
+              HasSubstr("tuned_for.times: the first time is not that of auto"));
+  EXPECT_THAT(refused("\"algorithm\": \"pairwise\"}", "\"algorithm\": \"a/b\"}"),
+              HasSubstr("tuned_for.routes[2].algorithm"));
 }
 
 TEST(Table, DeepNestingIsRefused) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
   const std::string text = R"({"medley_routes": 1, "machine": {"cpu": )" + deep + R"(}, "cells": []})";
-  EXPECT_THAT(refusal(text), HasSubstr("nests more than 64 brackets"));   // an error that quotes the value would recurse
+  // An error that quotes the value would recurse
+  EXPECT_THAT(refusal(text), HasSubstr("nests more than 64 brackets"));
 }
 
 TEST(Table, NoBeginningOfATableIsATable) {
@@ -171,7 +183,8 @@ TEST(Table, AFileIsReplacedWhole) {
   table.put(cell(Op::broadcast, {1, 2}, 8, {timing("shm", "native", 1)}));
   table.save(file);
   EXPECT_EQ(Table::load(file).hash(), table.hash());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1);   // no temporary file is left
+  // No temporary file is left
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1);
   std::filesystem::remove_all(folder);
   EXPECT_THROW(Table::load(file), Error);
   EXPECT_THROW(Table::load("/"), Error);
@@ -185,7 +198,7 @@ TEST(Machine, DecidesWhetherATableFits) {
   EXPECT_THAT(misfit(other, here), HasSubstr("cores"));
   other = here;
   other.libraries["mpi"] = "4.1";
-  EXPECT_EQ(misfit(other, here), "");   // a job without mpi may use the rows of the rest
+  EXPECT_EQ(misfit(other, here), "");  // a job without mpi may use the rows of the rest
   here.libraries["mpi"] = "5.0";
   EXPECT_THAT(misfit(other, here), HasSubstr("mpi 4.1, here is 5.0"));
 }

@@ -33,7 +33,8 @@ inline Table tuned_table(const std::string& library = "") {
   step.chosen = {"auto", 100, 95, 105, 20};
   step.gain = 1.2, step.gain_low = 1.1, step.gain_high = 1.3, step.confidence = 0.99, step.settled = true;
   const auto add = [&](Op op, DTypeClass dtype, std::int64_t from, std::int64_t to, Choice mixed) {
-    step.routes.push_back({op, dtype, {1, 2}, from, to, library.empty() ? std::move(mixed) : Choice{library, "native"}});
+    step.routes.push_back(
+        {op, dtype, {1, 2}, from, to, library.empty() ? std::move(mixed) : Choice{library, "native"}});
   };
   add(Op::all_reduce, DTypeClass::floating, 0, 4095, {"mpi", "native"});
   add(Op::all_reduce, DTypeClass::floating, 4096, INT64_MAX, {"shm", "ring"});

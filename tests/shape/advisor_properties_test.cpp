@@ -35,9 +35,7 @@ Workload any_workload(const Model& m) {
                       .flash = *rc::gen::arbitrary<bool>()});
 }
 
-void holds(const std::function<void()>& property) {
-  EXPECT_TRUE(rc::check(property));
-}
+void holds(const std::function<void()>& property) { EXPECT_TRUE(rc::check(property)); }
 
 TEST(AdvisorProperties, TimesAreFiniteAndPositive) {
   holds([] {

@@ -49,8 +49,7 @@ TEST_F(ShapeCommand, WritesTheAgreedFields) {
   const auto json = nlohmann::json::parse(result.output);  // stdout must contain nothing else
   ASSERT_FALSE(json["gemms"].empty());
   for (const auto& gemm : json["gemms"])
-    for (const char* key :
-         {"name", "m", "n", "k", "batch", "predicted_us", "tflops", "efficiency", "lost_to"})
+    for (const char* key : {"name", "m", "n", "k", "batch", "predicted_us", "tflops", "efficiency", "lost_to"})
       EXPECT_TRUE(gemm.contains(key)) << key;
   EXPECT_GT(json["layer_us"].get<double>(), 0);
   EXPECT_GT(json["step_us"].get<double>(), json["layer_us"].get<double>());
@@ -84,18 +83,15 @@ TEST_F(ShapeCommand, LintFailsWithFileAndKey) {
 
 TEST_F(ShapeCommand, BadInputIsOneLineAndStatusTwo) {
   for (const char* arguments :
-       {"shape --model gpt2 --gpu h900", "shape --model nothing-like-it --gpu h200-sxm",
-        "shape --gpu h200-sxm", "shape --model falcon-7b --gpu h200-sxm --tp 8",
-        "shape --model gpt2 --gpu h200-sxm --micro-batch 0",
+       {"shape --model gpt2 --gpu h900", "shape --model nothing-like-it --gpu h200-sxm", "shape --gpu h200-sxm",
+        "shape --model falcon-7b --gpu h200-sxm --tp 8", "shape --model gpt2 --gpu h200-sxm --micro-batch 0",
         "shape --model gpt2 --gpu h200-sxm --micro-batch 9000000000000000000",
-        "shape --model gpt2 --gpu h200-sxm --mode sleep",
-        "shape --model gpt2 --gpu h200-sxm --attention blue", "shape lint gpt2 --gpu h200-sxm --allow much",
-        "shape search --model gpt2 --gpu h200-sxm --ffn-step 0", "shape compare --model gpt2",
-        "shape --model gpt2 --bogus"}) {
+        "shape --model gpt2 --gpu h200-sxm --mode sleep", "shape --model gpt2 --gpu h200-sxm --attention blue",
+        "shape lint gpt2 --gpu h200-sxm --allow much", "shape search --model gpt2 --gpu h200-sxm --ffn-step 0",
+        "shape compare --model gpt2", "shape --model gpt2 --bogus"}) {
     const auto result = medley(arguments);
     EXPECT_EQ(result.status, 2) << arguments << "\n" << result.output;
-    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << arguments << "\n"
-                                                                               << result.output;
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << arguments << "\n" << result.output;
   }
 }
 

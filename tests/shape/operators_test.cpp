@@ -16,15 +16,12 @@ namespace {
 
 const Gemm& find(const Operators& operators, std::string_view name, Pass pass) {
   for (const auto& op : operators)
-    if (op.name == name && op.pass == pass && std::holds_alternative<Gemm>(op.work))
-      return std::get<Gemm>(op.work);
+    if (op.name == name && op.pass == pass && std::holds_alternative<Gemm>(op.work)) return std::get<Gemm>(op.work);
   throw std::runtime_error("no such product: " + std::string(name));
 }
 
 // (m, n, k) with tokens first, as the paper prints them
-std::array<Count, 4> rows_first(const Gemm& g) {
-  return {g.n, g.m, g.k, g.batch};
-}
+std::array<Count, 4> rows_first(const Gemm& g) { return {g.n, g.m, g.k, g.batch}; }
 using Extents = std::array<Count, 4>;
 
 TEST(Operators, FollowThePapersTableForADenseModel) {
@@ -82,8 +79,7 @@ TEST(Operators, ExpertsGetTheirShareOfTheTokens) {
   EXPECT_EQ(rows_first(find(layer, "expert up", Pass::forward)), (Extents{1024, 14336, 4096, 8}));
   EXPECT_EQ(rows_first(find(layer, "router", Pass::forward)), (Extents{4096, 8, 4096, 1}));
   // four tokens choose eight of eight experts with repetition: not all are chosen
-  const auto decode =
-      layer_operators(m, workload(m, {.micro_batch = 4, .seq = 4096, .mode = Mode::decode}), true);
+  const auto decode = layer_operators(m, workload(m, {.micro_batch = 4, .seq = 4096, .mode = Mode::decode}), true);
   const Gemm& up = find(decode, "expert up", Pass::forward);
   EXPECT_LT(up.batch, 8);
   EXPECT_GE(up.batch * up.n, 8);
@@ -116,17 +112,13 @@ TEST(Operators, PrefillNeedsLogitsOfTheLastTokenOnly) {
 TEST(Operators, LatentAttentionIsAbsorbedWhileDecoding) {
   Model m = zoo_model("llama-2-7b");
   m.heads = m.kv_heads = 128;
-  m.latent = {.q_lora_rank = 1536,
-              .kv_lora_rank = 512,
-              .qk_nope_head_dim = 128,
-              .qk_rope_head_dim = 64,
-              .v_head_dim = 128};
+  m.latent = {
+      .q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128};
   const auto train = layer_operators(m, workload(m, {.tp = 2}), false);
   EXPECT_EQ(find(train, "q down", Pass::forward).m, 1536);  // whole on every rank
   EXPECT_EQ(find(train, "q up", Pass::forward).m, 64 * 192);
   EXPECT_EQ(find(train, "kv up", Pass::wgrad).n, 64 * 256);
-  const auto decode =
-      layer_operators(m, workload(m, {.micro_batch = 8, .tp = 2, .mode = Mode::decode}), false);
+  const auto decode = layer_operators(m, workload(m, {.micro_batch = 8, .tp = 2, .mode = Mode::decode}), false);
   EXPECT_EQ(find(decode, "absorb keys", Pass::forward).batch, 64);
   EXPECT_THROW(find(decode, "kv up", Pass::forward), std::runtime_error);
 }
@@ -166,11 +158,10 @@ TEST(Operators, AreTheProductsOfThePlannersSchedule) {
       m.vocab = plan::round_up(m.vocab, 256);
       const Workload w = workload(m, {.micro_batch = 2, .tp = 2, .seq = 2048, .flash = flash, .sp = m.moe()});
       std::map<Key, Count> planned, listed;
-      plan::make_schedule(m, w.layout, plan::Framework::megatron, 0)
-          .tally([&](const plan::Entry& entry, Count count) {
-            if (entry.kind == plan::Kind::gemm)
-              planned[{entry.gemm.m, entry.gemm.n, entry.gemm.k, entry.gemm.batch}] += count;
-          });
+      plan::make_schedule(m, w.layout, plan::Framework::megatron, 0).tally([&](const plan::Entry& entry, Count count) {
+        if (entry.kind == plan::Kind::gemm)
+          planned[{entry.gemm.m, entry.gemm.n, entry.gemm.k, entry.gemm.batch}] += count;
+      });
       const auto add = [&](const Operators& operators, Count times) {
         for (const auto& op : operators)
           if (const auto* gemm = std::get_if<Gemm>(&op.work)) listed[rows_first(*gemm)] += op.count * times;

@@ -7,8 +7,7 @@
 namespace medley::shape {
 namespace {
 
-std::vector<RuleCheck> rules_of(const std::string& name, const Given& given,
-                                std::string_view gpu = "h200-sxm") {
+std::vector<RuleCheck> rules_of(const std::string& name, const Given& given, std::string_view gpu = "h200-sxm") {
   const Model m = zoo_model(name);
   Pricer pricer(GpuModel::named(gpu));
   return check_rules(pricer, m, workload(m, given));
@@ -52,8 +51,7 @@ TEST(Rules, DisagreementIsSaidWithAReason) {
 TEST(Rules, UncalibratedGainsAreWords) {
   EXPECT_EQ(gain_text(0.123, true), "12.3 % faster");
   EXPECT_EQ(gain_text(-0.05, true), "5.0 % slower");
-  for (const double gain : {-0.2, 0.0, 0.02, 0.05, 0.5})
-    EXPECT_EQ(gain_text(gain, false).find('%'), std::string::npos);
+  for (const double gain : {-0.2, 0.0, 0.02, 0.05, 0.5}) EXPECT_EQ(gain_text(gain, false).find('%'), std::string::npos);
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ class ShapeCommand : public testing::Test {
 };
 
 TEST_F(ShapeCommand, GemmWritesTheContractsRowsAndNothingElse) {
-  const auto list =
-      file("list.csv", "m,n,k,batch,layout,colour\n4096,8192,4096,1,TN,red\n128,2048,2048,64,NN,blue\n");
+  const auto list = file("list.csv", "m,n,k,batch,layout,colour\n4096,8192,4096,1,TN,red\n128,2048,2048,64,NN,blue\n");
   const Outcome outcome = run("gemm --gpu h200-sxm " + list + " --json -");
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto json = nlohmann::json::parse(outcome.out);
@@ -64,8 +63,7 @@ TEST_F(ShapeCommand, GemmWritesTheContractsRowsAndNothingElse) {
 TEST_F(ShapeCommand, SustainedProductsAreSlowerWhereTheyAreDense) {
   const std::string list = file("list.csv", "m,n,k\n8192,8192,8192\n16,128,128\n");
   const auto burst = nlohmann::json::parse(run("gemm --gpu h200-sxm " + list + " --json -").out)["rows"],
-             held = nlohmann::json::parse(
-                 run("gemm --gpu h200-sxm --sustained " + list + " --json -").out)["rows"];
+             held = nlohmann::json::parse(run("gemm --gpu h200-sxm --sustained " + list + " --json -").out)["rows"];
   const auto ratio = [&](std::size_t i) {
     return held[i]["predicted_us"].get<double>() / burst[i]["predicted_us"].get<double>();
   };

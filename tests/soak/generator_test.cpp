@@ -62,16 +62,18 @@ std::vector<std::pair<int, bool>> issued_by(const Program& program, int rank) {
   return issued;
 }
 
-// A dropped Work is waited for by a later collective on its memory, and what is waited for is the operation that uses that memory. The
-// messages of a step are operations of their own, also the send and the receive of a message to the rank itself (programs 36102781 and
-// 36110274 found that), and so are the tensors of a list or a scope: large ones do not share a message (program 2921629657).
+// A dropped Work is waited for by a later collective on its memory, and what is waited for is the operation that uses
+// that memory. The messages of a step are operations of their own, also the send and the receive of a message to the
+// rank itself (programs 36102781 and 36110274 found that), and so are the tensors of a list or a scope: large ones do
+// not share a message (program 2921629657).
 TEST(Generator, later_collectives_touch_every_dropped_operation) {
   struct Case {
     std::uint64_t seed;
     int ranks;
     std::vector<std::string> backends;
   };
-  std::vector<Case> cases{{36102781, 2, {"shm", "ucx"}}, {36110274, 2, {"shm", "ucx"}}, {2921629657, 3, {"mpi", "shm"}}};
+  std::vector<Case> cases{
+      {36102781, 2, {"shm", "ucx"}}, {36110274, 2, {"shm", "ucx"}}, {2921629657, 3, {"mpi", "shm"}}};
   for (std::uint64_t seed = 1; seed <= 300; ++seed) cases.push_back({seed, 2, {"shm", "ucx"}});
   int messages = 0, tensors = 0;
   for (const auto& [seed, ranks, backends] : cases) {
@@ -84,16 +86,17 @@ TEST(Generator, later_collectives_touch_every_dropped_operation) {
         messages += !dropped.packets.empty();
         tensors += dropped.tensors > 1;
         for (const std::vector<Interval>& one : operations(program, dropped, rank)) {
-          const bool covered = std::any_of(issued.begin() + static_cast<std::ptrdiff_t>(i) + 1, issued.end(), [&](const auto& later) {
-            const Step& step = program.step(later.first);
-            return !later.second && step.kind == Kind::collective && conflict(one, accesses(program, step, rank));
-          });
+          const bool covered =
+              std::any_of(issued.begin() + static_cast<std::ptrdiff_t>(i) + 1, issued.end(), [&](const auto& later) {
+                const Step& step = program.step(later.first);
+                return !later.second && step.kind == Kind::collective && conflict(one, accesses(program, step, rank));
+              });
           EXPECT_TRUE(covered) << "program " << seed << ", rank " << rank << ", step " << issued[i].first;
         }
       }
     }
   }
-  EXPECT_GT(messages, 0);   // there are such steps
+  EXPECT_GT(messages, 0);  // there are such steps
   EXPECT_GT(tensors, 0);
 }
 
@@ -104,7 +107,7 @@ TEST(Generator, the_tensors_of_a_step_are_operations_that_cover_its_memory) {
   ASSERT_TRUE(step.in_scope);
   const auto all = operations(program, step, 0);
   ASSERT_EQ(all.size(), 12u);
-  std::vector<Interval> end = accesses(program, step, 0);   // input and output
+  std::vector<Interval> end = accesses(program, step, 0);  // input and output
   for (Interval& side : end) side.end = side.begin;
   for (const auto& one : all) {
     ASSERT_EQ(one.size(), end.size());
@@ -123,8 +126,7 @@ RC_GTEST_PROP(Generator, every_rank_does_each_of_its_steps_once, ()) {
     std::vector<int> issued(program.steps.size());
     for (const auto& phase : program.streams[static_cast<std::size_t>(r)]) {
       for (const auto& stream : phase) {
-        for (const Action& action : stream)
-          issued[static_cast<std::size_t>(action.step)] += action.act == Act::issue;
+        for (const Action& action : stream) issued[static_cast<std::size_t>(action.step)] += action.act == Act::issue;
       }
     }
     for (std::size_t i = 0; i < issued.size(); ++i)
@@ -153,8 +155,7 @@ Program two_comms(bool crossed, bool async) {
   program.threads = {1};
   program.comms = {{"world", {0, 1}}, {"twin", {0, 1}}};
   for (int comm : {0, 1}) {
-    Step step{
-        .kind = Kind::collective, .comm = comm, .op = Op::all_reduce, .dtype = DType::i32, .reduce = sum};
+    Step step{.kind = Kind::collective, .comm = comm, .op = Op::all_reduce, .dtype = DType::i32, .reduce = sum};
     step.shares.assign(2, {.in = {.at = 8 * comm, .count = 1}, .out = {.at = 8 * comm, .count = 1}});
     program.steps.push_back(step);
   }
@@ -163,24 +164,19 @@ Program two_comms(bool crossed, bool async) {
     Stream stream{{.act = Act::issue, .step = first, .async = async},
                   {.act = Act::issue, .step = 1 - first, .async = async}};
     if (async)
-      stream.insert(stream.end(),
-                    {{.act = Act::finish, .step = first}, {.act = Act::finish, .step = 1 - first}});
+      stream.insert(stream.end(), {{.act = Act::finish, .step = first}, {.act = Act::finish, .step = 1 - first}});
     program.streams.push_back({{stream}});
   }
   return program;
 }
 
-TEST(IdealMachine, finishes_in_one_order) {
-  EXPECT_TRUE(run_ideal(two_comms(false, false)).finishes);
-}
+TEST(IdealMachine, finishes_in_one_order) { EXPECT_TRUE(run_ideal(two_comms(false, false)).finishes); }
 TEST(IdealMachine, is_stuck_when_blocking_calls_cross) {
   const Verdict verdict = run_ideal(two_comms(true, false));
   EXPECT_FALSE(verdict.finishes);
   EXPECT_EQ(verdict.stuck.size(), 2u);
 }
-TEST(IdealMachine, finishes_when_async_calls_cross) {
-  EXPECT_TRUE(run_ideal(two_comms(true, true)).finishes);
-}
+TEST(IdealMachine, finishes_when_async_calls_cross) { EXPECT_TRUE(run_ideal(two_comms(true, true)).finishes); }
 TEST(IdealMachine, is_stuck_when_async_calls_cross_on_the_same_memory) {
   Program program = two_comms(true, true);
   for (Share& share : program.steps[1].shares) share.in.at = share.out.at = 0;

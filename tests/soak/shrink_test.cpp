@@ -36,8 +36,7 @@ RC_GTEST_PROP(Without, what_is_left_still_finishes, ()) {
   GenerateOptions options;
   options.most_memory = 1 << 14;
   const Program whole = generate(*rc::gen::arbitrary<std::uint64_t>(), *rc::gen::inRange(2, 5), options);
-  const auto removed =
-      *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, static_cast<int>(whole.steps.size())));
+  const auto removed = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, static_cast<int>(whole.steps.size())));
   const Program less = without(whole, removed);
   RC_ASSERT(run_ideal(less).finishes);
   for (const Step& step : less.steps) {  // nothing happens on a comm that is not made

@@ -10,8 +10,7 @@
 namespace medley::soak {
 namespace {
 
-const GenerateOptions small{
-    .backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
+const GenerateOptions small{.backends = {"shm", "plain"}, .most_steps = 30, .most_memory = 1 << 16, .most_threads = 3};
 
 /// The first failure on any rank in programs from `first` on; `judge` may change the expected result.
 std::string first_wrong(int ranks, std::uint64_t first, int programs, const GenerateOptions& options,
@@ -41,15 +40,9 @@ std::string first_wrong(int ranks, std::uint64_t first, int programs, const Gene
   return wrong;
 }
 
-TEST(SoakThreads, of_two) {
-  EXPECT_EQ(first_wrong(2, 1, SOAK_PROGRAMS, small), "");
-}
-TEST(SoakThreads, of_three) {
-  EXPECT_EQ(first_wrong(3, 1000, SOAK_PROGRAMS, small), "");
-}
-TEST(SoakThreads, of_four) {
-  EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), "");
-}
+TEST(SoakThreads, of_two) { EXPECT_EQ(first_wrong(2, 1, SOAK_PROGRAMS, small), ""); }
+TEST(SoakThreads, of_three) { EXPECT_EQ(first_wrong(3, 1000, SOAK_PROGRAMS, small), ""); }
+TEST(SoakThreads, of_four) { EXPECT_EQ(first_wrong(4, 2000, SOAK_PROGRAMS, small), ""); }
 
 TEST(SoakThreads, whose_routes_change_all_the_time) {
   GenerateOptions options = small;

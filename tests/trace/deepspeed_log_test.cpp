@@ -1,4 +1,5 @@
-// DeepSpeed's comms logger: its table and its verbose lines, with sizes as full tensors; damaged ones are rejected with the line.
+// DeepSpeed's comms logger: its table and its verbose lines, with sizes as full tensors; damaged ones are rejected with
+// the line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +64,8 @@ TEST(Import, deepspeed_table_with_other_output_in_it) {
   std::istringstream table(deepspeed_table);
   for (std::string line; std::getline(table, line);) {
     mixed += line + "\n";
-    if (++lines > 2) mixed += "[W1118 reducer.cpp:1234] Warning: find_unused_parameters=True\n    warnings.warn(message)\n";
+    if (++lines > 2)
+      mixed += "[W1118 reducer.cpp:1234] Warning: find_unused_parameters=True\n    warnings.warn(message)\n";
   }
   mixed += "done\n  1 2 3\n";
   Trace plain, trace;
@@ -75,17 +77,21 @@ TEST(Import, deepspeed_table_with_other_output_in_it) {
     EXPECT_EQ(events_of(trace)[i].bytes, events_of(plain)[i].bytes);
     EXPECT_EQ(events_of(trace)[i].count, events_of(plain)[i].count);
   }
-  EXPECT_EQ(refusal([&] { read_deepspeed("Comm. Op  Message Size Count Total Latency(ms)\nteleport\n   1.0 KB 3 1.0 1.0 1 1\n", trace); }),
+  EXPECT_EQ(refusal([&] {
+              read_deepspeed("Comm. Op  Message Size Count Total Latency(ms)\nteleport\n   1.0 KB 3 1.0 1.0 1 1\n",
+                             trace);
+            }),
             "log: line 3: \"teleport\" is not an operation that the comms logger has");
 }
 
 TEST(Import, deepspeed_verbose_lines_labels_and_stragglers) {
   Trace verbose;
-  read_deepspeed("[rank1]: [2024-05-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 1] comm op: all_reduce | time (ms): 0.50 | "
-                 "msg size: 4.0 KB | algbw (Gbps): 0.00 | busbw (Gbps): 0.00 \n"
-                 "[rank1]: [2024-05-01 10:00:00,124] [INFO] [logging.py:96:log_dist] [Rank 1] comm op: all_gather_into_tensor | "
-                 "time (ms): 1.00 | msg size: 2.5 MB | algbw (Gbps): 0.00 | busbw (Gbps): 0.00\n",
-                 verbose);
+  read_deepspeed(
+      "[rank1]: [2024-05-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 1] comm op: all_reduce | time (ms): 0.50 | "
+      "msg size: 4.0 KB | algbw (Gbps): 0.00 | busbw (Gbps): 0.00 \n"
+      "[rank1]: [2024-05-01 10:00:00,124] [INFO] [logging.py:96:log_dist] [Rank 1] comm op: all_gather_into_tensor | "
+      "time (ms): 1.00 | msg size: 2.5 MB | algbw (Gbps): 0.00 | busbw (Gbps): 0.00\n",
+      verbose);
   auto events = events_of(verbose);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(verbose.ranks[0].rank, 1);
@@ -95,9 +101,10 @@ TEST(Import, deepspeed_verbose_lines_labels_and_stragglers) {
   EXPECT_FALSE(events[0].unknown.has(Field::order));
 
   std::string labelled, text = deepspeed_table;
-  text += "_______________________________\nBreakdown with straggler effect\n-------------------------------\n"
-          "Comm. Op            Message Size        Count               Total comm lat(ms)  Total straggler(ms) Avg comm lat(ms)    "
-          "Avg straggler(ms)\nbroadcast\n                    2.0 KB              146                 11.12               1.0                 0.08                0.01\n";
+  text +=
+      "_______________________________\nBreakdown with straggler effect\n-------------------------------\n"
+      "Comm. Op            Message Size        Count               Total comm lat(ms)  Total straggler(ms) Avg comm lat(ms)    "
+      "Avg straggler(ms)\nbroadcast\n                    2.0 KB              146                 11.12               1.0                 0.08                0.01\n";
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
     labelled += "[rank0]: " + text.substr(at, end - at) + "\n";
@@ -105,7 +112,8 @@ TEST(Import, deepspeed_verbose_lines_labels_and_stragglers) {
   }
   for (const auto& [prefix, rank] : {std::pair("worker-0: ", 0), std::pair(" 3: ", 3), std::pair("[default1]:", 1)}) {
     std::string prefixed = labelled;
-    for (std::size_t at = 0; (at = prefixed.find("[rank0]: ", at)) != std::string::npos;) prefixed.replace(at, 9, prefix);
+    for (std::size_t at = 0; (at = prefixed.find("[rank0]: ", at)) != std::string::npos;)
+      prefixed.replace(at, 9, prefix);
     Trace trace;
     read_deepspeed("worker-1: other output\n" + prefixed, trace);
     EXPECT_EQ(events_of(trace).size(), 5u) << prefix;
@@ -115,7 +123,8 @@ TEST(Import, deepspeed_verbose_lines_labels_and_stragglers) {
   read_deepspeed(deepspeed_table, plain);
   read_deepspeed(labelled, tables);
   ASSERT_EQ(events_of(tables).size(), events_of(plain).size()) << "the second table repeats the first";
-  for (std::size_t i = 0; i < events_of(plain).size(); ++i) EXPECT_EQ(events_of(tables)[i].bytes, events_of(plain)[i].bytes);
+  for (std::size_t i = 0; i < events_of(plain).size(); ++i)
+    EXPECT_EQ(events_of(tables)[i].bytes, events_of(plain)[i].bytes);
 }
 
 }  // namespace

@@ -52,8 +52,7 @@ struct File {
     core::TraceHeader h = header;
     h.notes_bytes = notes_bytes;
     if (h.issued == 0) h.issued = records.size();
-    std::vector<std::byte> out(core::trace_header_bytes + notes_bytes +
-                               records.size() * sizeof(core::Record));
+    std::vector<std::byte> out(core::trace_header_bytes + notes_bytes + records.size() * sizeof(core::Record));
     std::memcpy(out.data(), &h, sizeof h);
     std::size_t at = core::trace_header_bytes;
     std::uint32_t numbers[8] = {};

@@ -1,4 +1,5 @@
-// PyTorch's flight recorder, as JSON and as pickle: nothing in a pickle is run, and damaged files are rejected with the place.
+// PyTorch's flight recorder, as JSON and as pickle: nothing in a pickle is run, and damaged files are rejected with the
+// place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,21 +27,21 @@ TEST(Import, flight_recorder_json_with_stack_frames) {
   EXPECT_EQ(parse_import(R"([{"frames": [{"line": 1}], "a": {"frames": 2, "b": "frames"}}])", "f", "frames"),
             nlohmann::json::parse(R"([{"a": {"b": "frames"}}])"));
   std::string text = flight;
-  text.replace(text.find("\"record_id\""), 11, R"("frames": [{"name": "all_reduce", "filename": "a.py", "line": 3}], "record_id")");
+  text.replace(text.find("\"record_id\""), 11,
+               R"("frames": [{"name": "all_reduce", "filename": "a.py", "line": 3}], "record_id")");
   Trace trace;
   import_flight_json(text, "f", trace);
   expect_flight(trace);
-  EXPECT_THAT(refusal([&] { import_flight_json(R"({"entries": [{"frames": [1,}]})", "f", trace); }), HasSubstr("is not JSON from byte 28"));
+  EXPECT_THAT(refusal([&] { import_flight_json(R"({"entries": [{"frames": [1,}]})", "f", trace); }),
+              HasSubstr("is not JSON from byte 28"));
 }
 
 TEST(Import, flight_recorder_refuses_by_entry) {
   std::string bad = flight;
   bad.replace(bad.find("[[10]]"), 6, "[[-1]]");
   Trace trace;
-  EXPECT_EQ(refusal([&] { import_flight_json(bad, "f", trace); }),
-            "f: entries[1]: input_sizes: -1 is not an extent");
-  EXPECT_THAT(refusal([&] { import_flight_json("{\"entries\": [", "f", trace); }),
-              HasSubstr("is not JSON from byte"));
+  EXPECT_EQ(refusal([&] { import_flight_json(bad, "f", trace); }), "f: entries[1]: input_sizes: -1 is not an extent");
+  EXPECT_THAT(refusal([&] { import_flight_json("{\"entries\": [", "f", trace); }), HasSubstr("is not JSON from byte"));
 }
 
 TEST(Import, flight_recorder_fields_of_the_wrong_type_do_not_end_the_program) {
@@ -89,8 +90,7 @@ TEST(Pickle, plain_values_of_protocols_2_and_4) {
 
 TEST(Pickle, torchs_typed_lists_are_lists) {
   // torch::jit::Pickler: GLOBAL build_intlist, MARK, list, TUPLE, REDUCE
-  const std::string bytes =
-      std::string("\x80\x02", 2) + "ctorch.jit._pickle\nbuild_intlist\n(](K\x03K\x04" + "etR.";
+  const std::string bytes = std::string("\x80\x02", 2) + "ctorch.jit._pickle\nbuild_intlist\n(](K\x03K\x04" + "etR.";
   EXPECT_EQ(read_pickle(bytes, "f"), (nlohmann::json{3, 4}));
 }
 

@@ -89,7 +89,7 @@ class LiveJob {
       usleep(1000);
     }
   }
-  test::Shared<std::atomic<int>> state_;   ///< 0: not started, 1: running, 2: must end
+  test::Shared<std::atomic<int>> state_;  ///< 0: not started, 1: running, 2: must end
   pid_t child_;
 };
 
@@ -139,7 +139,7 @@ TEST_F(Folder, old_folders_of_others_stay_in_the_flight_recorders_folder) {
   write(folder_ / "thesis" / "chapter1.tex", "years of work");
   write(folder_ / job_name / "rank-0000.trace", "named as ours, and not ours");
   write(folder_ / "18af0c2d9e1f3a56-1" / "notes.txt", "in a folder named as a job's");
-  fs::create_directory(folder_ / "18af0c2d9e1f3a59-1");   // empty: nothing shows that it is ours
+  fs::create_directory(folder_ / "18af0c2d9e1f3a59-1");  // empty: nothing shows that it is ours
   fs::create_directory_symlink(folder_ / "thesis", folder_ / "18af0c2d9e1f3a57-1");
   const fs::path with_notes = leave_old_job("18af0c2d9e1f3a58-1");
   write(with_notes / "notes.txt", "beside a recording of ours");

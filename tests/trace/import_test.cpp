@@ -1,4 +1,5 @@
-// Traces of Kineto, NCCL's log and Chakra have full tensor sizes, whatever the tool's convention; damaged ones are rejected with the place.
+// Traces of Kineto, NCCL's log and Chakra have full tensor sizes, whatever the tool's convention; damaged ones are
+// rejected with the place.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,7 +54,6 @@ TEST(Import, kineto) {
   EXPECT_EQ(trace.world, 8);
 }
 
-
 /// An issue without arguments, as PyTorch wrote it before 2.1: the annotation gives the operation, the launch
 /// links the kernel to it, and the profiler's steps are used.
 TEST(Import, kineto_without_arguments) {
@@ -79,7 +79,8 @@ TEST(Import, kineto_without_arguments) {
   EXPECT_EQ(events[2].op, Op::all_to_all);
   EXPECT_FALSE(events[0].call_only || events[1].call_only);
   EXPECT_TRUE(events[2].call_only) << "the 5 us of its call are not those of the transfer";
-  EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("1 of 3 operations have no kernel in the profile")));
+  EXPECT_THAT(trace.ranks[0].remarks,
+              ::testing::Contains(HasSubstr("1 of 3 operations have no kernel in the profile")));
   EXPECT_EQ(trace.ranks[0].marked_steps.size(), 2u);
   EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("1 nccl kernels are left out")));
   EXPECT_THAT(trace.ranks[0].remarks, ::testing::Contains(HasSubstr("3 of 3 operations have no arguments")));
@@ -87,8 +88,10 @@ TEST(Import, kineto_without_arguments) {
 
 TEST(Import, kineto_sizes_that_are_absent_or_absurd) {
   const auto read = [](const std::string& sizes) {
-    const std::string text = R"json({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "tid": 1,
-      "args": {"Collective name": "allreduce", "dtype": "Float", "Group size": 2)json" + sizes + "}}]}";
+    const std::string text =
+        R"json({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "ts": 1, "dur": 1, "tid": 1,
+      "args": {"Collective name": "allreduce", "dtype": "Float", "Group size": 2)json" +
+        sizes + "}}]}";
     Trace trace;
     ByteStream in(text, "t.json");
     import_kineto(in, trace);
@@ -117,10 +120,26 @@ TEST(Import, nccl_log) {
   std::string log = "some text\n";
   for (int rank = 0; rank < 2; ++rank) {
     const std::string head = fmt::format("node1:{}:200 [{}] NCCL INFO ", 100 + rank, rank);
-    log += head + fmt::format("ncclCommInitRank comm 0x{}a rank {} nranks 2 cudaDev {} nvmlDev {} busId 1000 commId 0xabc - Init COMPLETE\n", rank + 1, rank, rank, rank);
-    log += head + fmt::format("AllReduce: opCount 0 sendbuff 0x7f recvbuff 0x7f count 1000 datatype 9 op 0 root 0 comm 0x{}a [nranks=2] stream 0x5\n", rank + 1);
-    log += head + fmt::format("AllGather: opCount 1 sendbuff 0x7f recvbuff 0x7f count 16 datatype 7 op 0 root 0 comm 0x{}a [nranks=2] stream 0x5\n", rank + 1);
-    log += head + fmt::format("Broadcast: opCount 2 sendbuff 0x7f recvbuff 0x7f count 8 datatype 7 op 0 root 1 comm 0x{}a [nranks=2] stream 0x5\n", rank + 1);
+    log +=
+        head +
+        fmt::format(
+            "ncclCommInitRank comm 0x{}a rank {} nranks 2 cudaDev {} nvmlDev {} busId 1000 commId 0xabc - Init COMPLETE\n",
+            rank + 1, rank, rank, rank);
+    log +=
+        head +
+        fmt::format(
+            "AllReduce: opCount 0 sendbuff 0x7f recvbuff 0x7f count 1000 datatype 9 op 0 root 0 comm 0x{}a [nranks=2] stream 0x5\n",
+            rank + 1);
+    log +=
+        head +
+        fmt::format(
+            "AllGather: opCount 1 sendbuff 0x7f recvbuff 0x7f count 16 datatype 7 op 0 root 0 comm 0x{}a [nranks=2] stream 0x5\n",
+            rank + 1);
+    log +=
+        head +
+        fmt::format(
+            "Broadcast: opCount 2 sendbuff 0x7f recvbuff 0x7f count 8 datatype 7 op 0 root 1 comm 0x{}a [nranks=2] stream 0x5\n",
+            rank + 1);
   }
   Trace trace;
   ByteStream in(log, "nccl.log");
@@ -137,14 +156,16 @@ TEST(Import, nccl_log) {
   EXPECT_EQ(events[2].peer, 1);
   EXPECT_EQ(trace.groups[events[0].group].ranks, (std::vector<int>{0, 1}));
   Trace other;
-  ByteStream bad("node1:1:2 [0] NCCL INFO AllReduce: opCount 0 count x datatype 9 op 0 root 0 comm 0x1 [nranks=2]\n", "nccl.log");
+  ByteStream bad("node1:1:2 [0] NCCL INFO AllReduce: opCount 0 count x datatype 9 op 0 root 0 comm 0x1 [nranks=2]\n",
+                 "nccl.log");
   EXPECT_THAT(refusal([&] { import_nccl_log(bad, other); }), HasSubstr("nccl.log: line 1"));
 }
 
 TEST(Import, chakra_reads_what_medley_writes) {
   Trace trace;
   import_flight_json(flight, "rank0.json", trace);
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley-chakra-{}", getpid());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("medley-chakra-{}", getpid());
   write_chakra(trace, folder);
   Trace again;
   import_file(folder / "medley.0.et", again);
@@ -155,7 +176,11 @@ TEST(Import, chakra_reads_what_medley_writes) {
   EXPECT_THAT(b, ::testing::UnorderedElementsAreArray(a));
   EXPECT_FALSE(again.waits_known);
   std::filesystem::remove_all(folder);
-  const std::string cut("\x07\x0a\x05" "0.0.4" "\x30\x08", 10);
+  const std::string cut(
+      "\x07\x0a\x05"
+      "0.0.4"
+      "\x30\x08",
+      10);
   ByteStream damaged(cut, "cut.et");
   Trace none;
   EXPECT_THAT(refusal([&] { import_chakra(damaged, none); }), HasSubstr("is cut off"));
@@ -163,7 +188,8 @@ TEST(Import, chakra_reads_what_medley_writes) {
 
 /// Compressed files are decompressed on the fly; damaged ones are rejected with the byte.
 TEST(Import, gzip_and_zstd) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley-packed-{}", getpid());
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("medley-packed-{}", getpid());
   std::filesystem::create_directories(folder);
   const std::string text = flight;
   const std::filesystem::path gz = folder / "rank0.json.gz", zst = folder / "rank0.json.zst";

@@ -41,9 +41,7 @@ json all_reduce(std::int64_t bytes, int token = 0) {
   return entry;
 }
 /// 50 µs at the 1 GB/s that the tests use.
-json compute() {
-  return {{"kind", "memory"}, {"bytes", 50'000}};
-}
+json compute() { return {{"kind", "memory"}, {"bytes", 50'000}}; }
 
 double step_us(const std::vector<json>& first, const std::vector<json>& second, const char* backend = "shm") {
   json ranks = json::array();
@@ -54,8 +52,8 @@ double step_us(const std::vector<json>& first, const std::vector<json>& second, 
   const route::Table routes = table();
   OperationTimes times(routes, backend, {"shm", "gloo"});
   const Places places{{0, 0}, {0, 0}, {2, 2}};
-  const Prediction prediction = predict(schedule, places, {.scale = 1, .tflops = 1, .memory_gbs = 1},
-                                        time_by_table(times, places.hosts, 1));
+  const Prediction prediction =
+      predict(schedule, places, {.scale = 1, .tflops = 1, .memory_gbs = 1}, time_by_table(times, places.hosts, 1));
   EXPECT_EQ(prediction.unknown, 0u);
   return prediction.step_us;
 }
@@ -124,9 +122,8 @@ TEST(Predict, a_longer_operation_goes_on_alone) {
 
 TEST(Predict, the_order_is_one_in_which_each_rank_follows_its_schedule) {
   // Both send and receive at once: one at a time, rank 0 must send first, or both must start as a batch.
-  const WorldSchedule schedule =
-      world_of({{message("send", 1, 0, 1), message("recv", 1, 0, 1), all_reduce(1000)},
-                {message("recv", 0, 0, 1), message("send", 0, 0, 1), all_reduce(1000)}});
+  const WorldSchedule schedule = world_of({{message("send", 1, 0, 1), message("recv", 1, 0, 1), all_reduce(1000)},
+                                           {message("recv", 0, 0, 1), message("send", 0, 0, 1), all_reduce(1000)}});
   const Places places{{0, 0}, {0, 0}, {2, 2}};
   const Prediction made = predict(schedule, places, one_gbs, [](const Action& action, const auto&) {
     return action.op == Op::all_reduce ? 10.0 : 100.0;
@@ -145,8 +142,7 @@ TEST(PartTimes, are_the_mean_of_equal_operations) {
   const std::vector<json> step{all_reduce(1000), all_reduce(4000), all_reduce(1000)};
   const WorldSchedule schedule = world_of({step, step});
   const Places places{{0, 0}, {0, 0}, {2, 2}};
-  const auto order =
-      predict(schedule, places, one_gbs, [](const Action&, const auto&) { return 0.0; }).order;
+  const auto order = predict(schedule, places, one_gbs, [](const Action&, const auto&) { return 0.0; }).order;
   const PartTimes times(schedule.ranks, order, {10, 100, 30});
   const auto alone = [&](const Action& action, const std::vector<int>& who) { return times.us(action, who); };
   EXPECT_EQ(alone(schedule.ranks[0].actions[0], {0, 1}), 20.0);
@@ -170,9 +166,7 @@ TEST(Predict, nothing_is_made_up_far_beyond_the_largest_size) {
   EXPECT_FALSE(times.us(Op::all_reduce, DType::f32, 20004, {1, 2}));
 }
 
-TEST(Predict, a_schedule_that_never_ends_is_refused) {
-  EXPECT_THROW(step_us({all_reduce(1000)}, {}), Error);
-}
+TEST(Predict, a_schedule_that_never_ends_is_refused) { EXPECT_THROW(step_us({all_reduce(1000)}, {}), Error); }
 
 }  // namespace
 }  // namespace medley::replay

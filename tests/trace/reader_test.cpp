@@ -97,20 +97,17 @@ TEST(RecordReader, refusals_say_where) {
   const std::string second = fmt::format("f: record 2 at byte {}: ", 256 + 1024 + sizeof(core::Record));
   EXPECT_EQ(with([](File& f) { f.records[1].op = 99; }), second + "there is no operation of number 99");
   EXPECT_EQ(with([](File& f) { f.records[1].comm = 7; }), second + "there is no comm of number 7");
-  EXPECT_EQ(with([](File& f) { f.records[1].in_count = -1; }),
-            second + "it cannot give this many elements: -1");
+  EXPECT_EQ(with([](File& f) { f.records[1].in_count = -1; }), second + "it cannot give this many elements: -1");
   EXPECT_EQ(with([](File& f) { f.records[1].backend = 9; }), second + "there is no backend of number 9");
   EXPECT_EQ(with([](File& f) { f.header.rank = 2; }), "f: header: there is no rank 2 of 2");
   EXPECT_EQ(with([](File& f) { f.header.ns_per_tick = 0; }), "f: header: a clock tick cannot be 0 ns");
   EXPECT_EQ(with([](File& f) { f.header.magic[0] = 'X'; }), "f: is not a record file of Medley");
   EXPECT_NE(with([](File& f) { f.header.version = 77; }).find("has format 77, which a newer version of Medley wrote"),
             std::string::npos);
-  EXPECT_NE(
-      with([](File& f) { f.notes[0].second = "{}"; }).find("note at byte 256: a comm needs a name and ranks"),
-      std::string::npos);
-  EXPECT_NE(
-      with([](File& f) { f.notes[0].second = R"({"name":"w","ranks":[5]})"; }).find("5 is not a rank of 2"),
-      std::string::npos);
+  EXPECT_NE(with([](File& f) { f.notes[0].second = "{}"; }).find("note at byte 256: a comm needs a name and ranks"),
+            std::string::npos);
+  EXPECT_NE(with([](File& f) { f.notes[0].second = R"({"name":"w","ranks":[5]})"; }).find("5 is not a rank of 2"),
+            std::string::npos);
 }
 
 TEST(RecordReader, files_of_two_jobs_are_not_mixed) {
@@ -178,8 +175,7 @@ RC_GTEST_PROP(Clocks, hosts_with_shifted_and_drifting_clocks_come_together,
   read_records(second, "b", trace);
   align_clocks(trace);
   std::vector<double> ends[2];
-  for (int rank : {0, 1})
-    trace.rank(rank).for_each([&](const Event& event) { ends[rank].push_back(event.completed); });
+  for (int rank : {0, 1}) trace.rank(rank).for_each([&](const Event& event) { ends[rank].push_back(event.completed); });
   for (std::size_t i = 0; i < 1000; ++i) RC_ASSERT(std::abs(ends[0][i] - ends[1][i]) < 1000.0);
 }
 

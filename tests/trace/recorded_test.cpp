@@ -39,10 +39,8 @@ TEST_F(Recorded, every_operation_is_there_with_its_full_size_and_scope) {
     }
     auto pending = world.all_gather(mine, whole, {.async = true});
     pending.wait();
-    if (context.rank() == 0)
-      world.send(part, 1);
-    else
-      world.recv(part, 0);
+    if (context.rank() == 0) world.send(part, 1);
+    else world.recv(part, 0);
     world.broadcast(mine, 1);
   });
   const Trace trace = open_trace(folder_.native());
@@ -121,8 +119,7 @@ TEST_F(Recorded, a_rank_that_does_not_come_is_named) {
     context.world().barrier();
     if (context.rank() == 1) return;
     std::vector<float> values(64);
-    EXPECT_THROW(context.world().all_reduce(values, sum, {.deadline = std::chrono::milliseconds(100)}),
-                 Error);
+    EXPECT_THROW(context.world().all_reduce(values, sum, {.deadline = std::chrono::milliseconds(100)}), Error);
   });
   const Trace trace = open_trace(folder_.native());
   const Problems problems = find_problems(trace);

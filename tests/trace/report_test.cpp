@@ -52,11 +52,10 @@ TEST(Report, OfAPipeIsRefused) {
   rmdir(folder.c_str());
 }
 
-TEST(Report, OfARankThatIsNotThereIsRefused) {
-  EXPECT_THROW(make_report({.path = recorded, .rank = 7}), Error);
-}
+TEST(Report, OfARankThatIsNotThereIsRefused) { EXPECT_THROW(make_report({.path = recorded, .rank = 7}), Error); }
 
-/// Two steps of two all_reduces on one rank; each waits 10 µs for its start and transfers for 20, or for 40 in the second step.
+/// Two steps of two all_reduces on one rank; each waits 10 µs for its start and transfers for 20, or for 40 in the
+/// second step.
 Trace two_steps() {
   Trace trace;
   trace.world = 2;
@@ -87,7 +86,8 @@ TEST(Summary, TimesAreTheTransfersAndTotalsAreOfOneStep) {
   ASSERT_EQ(summary.rows.size(), 1u);
   EXPECT_EQ(summary.rows[0].count, 2);
   EXPECT_EQ(summary.rows[0].timed, 4);
-  EXPECT_DOUBLE_EQ(summary.rows[0].total_us, 60) << "two operations at the mean of 30 µs, without the wait for their start";
+  EXPECT_DOUBLE_EQ(summary.rows[0].total_us, 60)
+      << "two operations at the mean of 30 µs, without the wait for their start";
   EXPECT_DOUBLE_EQ(summary.rows[0].exposed_us, 80) << "which counts as exposed";
   const auto totals = totals_of(summary.rows, trace);
   EXPECT_DOUBLE_EQ(totals.at("dp").us, 60);

@@ -26,7 +26,8 @@ struct Made {
       trace.ranks.push_back(std::move(rank));
     }
   }
-  Event& add(int rank, Op op, std::int64_t bytes, double issued, double completed, const std::string& scope = "backward/mlp") {
+  Event& add(int rank, Op op, std::int64_t bytes, double issued, double completed,
+             const std::string& scope = "backward/mlp") {
     Event event;
     event.op = op;
     event.dtype = DType::f32;
@@ -50,7 +51,9 @@ std::vector<std::string> kinds(const nlohmann::ordered_json& rank) {
   std::vector<std::string> out;
   for (const auto& entry : rank["entries"]) {
     const std::string kind = entry["kind"];
-    out.push_back(kind == "comm" ? std::string(entry["op"]) : kind == "wait" ? "wait " + entry["token"].dump() : entry["us"].dump());
+    out.push_back(kind == "comm"   ? std::string(entry["op"])
+                  : kind == "wait" ? "wait " + entry["token"].dump()
+                                   : entry["us"].dump());
   }
   return out;
 }
@@ -81,8 +84,8 @@ TEST(TracedSchedule, ComputesIssuesAndWaitsAsTheProgramDid) {
   EXPECT_EQ(schedule["schema"], "medley.schedule/1");
   EXPECT_EQ(schedule["world"], 2);
   ASSERT_EQ(schedule["ranks"].size(), 2u);
-  const std::vector<std::string> expected{"30.0",   "all_reduce", "30.0", "all_gather", "20.0",   "wait 2", "wait 1",
-                                          "10.0",   "broadcast",  "5.0",  "reduce",     "45.0",   "wait 4"};
+  const std::vector<std::string> expected{"30.0", "all_reduce", "30.0", "all_gather", "20.0", "wait 2", "wait 1",
+                                          "10.0", "broadcast",  "5.0",  "reduce",     "45.0", "wait 4"};
   for (const auto& rank : schedule["ranks"]) EXPECT_EQ(kinds(rank), expected);
   const auto& entry = schedule["ranks"][0]["entries"][1];
   EXPECT_EQ(entry["bytes"], 64);
@@ -115,7 +118,9 @@ TEST(TracedSchedule, GivesVCollectivesTheLargestSizeOnAllRanks) {
 
 TEST(TracedSchedule, KeepsOverlappingGroupsOfOneNameApart) {
   Made made(3);
-  const auto pair = [&](int rank, int a, int b) { made.add(rank, Op::all_reduce, 8, 10, 20).group = made.trace.group({"pair", {a, b}, 2}); };
+  const auto pair = [&](int rank, int a, int b) {
+    made.add(rank, Op::all_reduce, 8, 10, 20).group = made.trace.group({"pair", {a, b}, 2});
+  };
   pair(0, 0, 1);
   pair(1, 0, 1);
   pair(1, 1, 2);
@@ -128,15 +133,18 @@ TEST(TracedSchedule, IsRefusedWhereTheTraceDoesNotSayEnough) {
   Made differs(2);
   differs.add(0, Op::all_reduce, 8, 10, 20);
   differs.add(1, Op::broadcast, 8, 10, 20);
-  EXPECT_NE(refusal(differs.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"), std::string::npos);
+  EXPECT_NE(refusal(differs.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"),
+            std::string::npos);
 
-  Made silent(2);   // rank 1 is a member and calls nothing
+  Made silent(2);  // rank 1 is a member and calls nothing
   silent.add(0, Op::all_reduce, 8, 10, 20);
   silent.add(1, Op::send, 8, 10, 20).peer = 0;
-  EXPECT_NE(refusal(silent.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"), std::string::npos);
+  EXPECT_NE(refusal(silent.trace).find("collective 1 of the step in group world differs between ranks 0 and 1"),
+            std::string::npos);
 
   Made outside(2);
-  for (int r = 0; r < 2; ++r) outside.add(r, Op::all_reduce, 8, 10, 20).group = outside.trace.group({"odd", {0, 1, 7}, 3});
+  for (int r = 0; r < 2; ++r)
+    outside.add(r, Op::all_reduce, 8, 10, 20).group = outside.trace.group({"odd", {0, 1, 7}, 3});
   EXPECT_NE(refusal(outside.trace).find("group odd names rank 7 of 2"), std::string::npos);
 
   Made lost(2);

@@ -124,8 +124,7 @@ TEST(Watch, a_straggler_is_found_by_its_arrivals_though_all_end_together) {
   Job job(4);
   for (int i = 1; i <= 200; ++i) {
     for (int r = 0; r < 4; ++r)
-      job.call(r, static_cast<std::uint64_t>(i), i * 1e7 + (r == 2 && i > 100 ? 4e6 : r * 1e3),
-               i * 1e7 + 5e6);
+      job.call(r, static_cast<std::uint64_t>(i), i * 1e7 + (r == 2 && i > 100 ? 4e6 : r * 1e3), i * 1e7 + 5e6);
   }
   const WatchReport report = job.report(2.01 * second);
   const WatchVerdict* late = find(report, "late");
@@ -206,8 +205,8 @@ TEST(Watch, lateness_that_costs_nothing_is_no_alarm) {
   EXPECT_EQ(find(hiccup.report(10.05 * second), "late"), nullptr);
 }
 
-/// Ranks 0 and 1, and 2 and 3, are tensor-parallel; 0 and 2, and 1 and 3, data-parallel. Rank 3 is slow, so that rank 2 waits for it and
-/// arrives late where rank 0 waits.
+/// Ranks 0 and 1, and 2 and 3, are tensor-parallel; 0 and 2, and 1 and 3, data-parallel. Rank 3 is slow, so that rank 2
+/// waits for it and arrives late where rank 0 waits.
 TEST(Watch, who_waited_for_a_straggler_is_not_one) {
   Job job(4);
   std::vector<std::uint32_t> groups;
@@ -322,8 +321,7 @@ TEST(Watch, killed_and_stopped_processes_are_told_apart) {
   const WatchVerdict* gone = find(report, "gone");
   ASSERT_NE(gone, nullptr);
   EXPECT_EQ(gone->ranks, std::vector<int>{1});
-  EXPECT_THAT(prometheus_text(report),
-              HasSubstr("medley_verdict{kind=\"gone\",group=\"\",op=\"\",ranks=\"1\"}"));
+  EXPECT_THAT(prometheus_text(report), HasSubstr("medley_verdict{kind=\"gone\",group=\"\",op=\"\",ranks=\"1\"}"));
 }
 
 }  // namespace

@@ -13,14 +13,14 @@
 namespace medley {
 namespace {
 
-using ::testing::HasSubstr;
 using test::Process;
+using ::testing::HasSubstr;
 
 class TuneCommand : public ::testing::Test {
  protected:
   TuneCommand() {
     std::filesystem::create_directories(folder);
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);   // not the user's table
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);  // not the user's table
   }
   ~TuneCommand() override { std::filesystem::remove_all(folder); }
   std::string file(const std::string& name) const { return folder / name; }
@@ -36,7 +36,8 @@ class TuneCommand : public ::testing::Test {
   }
   std::vector<std::string> tune_words(const std::string& seconds, const std::string& ops = "all_reduce,all_to_all",
                                       const std::string& sizes = "64:16K") const {
-    return {"tune", "-n", "2", "--backends", "shm", "--op", ops, "--sizes", sizes, "--seconds", seconds, "-o", file("t.json")};
+    return {"tune",    "-n",  "2",         "--backends", "shm", "--op",        ops,
+            "--sizes", sizes, "--seconds", seconds,      "-o",  file("t.json")};
   }
   /// Runs longer than a test waits.
   std::vector<std::string> long_words() const { return tune_words("60", "all", "4:64M"); }
@@ -55,15 +56,17 @@ TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
   const route::Table more = route::Table::load(file("t.json"));
   for (const route::Cell& cell : table.cells()) EXPECT_NE(more.find(cell.key), nullptr);
 
-  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "allreduce", "--bytes", "64", "--ranks", "2", "--json", "-"});
+  const Ended explained =
+      run({"explain", "--table", file("t.json"), "--op", "allreduce", "--bytes", "64", "--ranks", "2", "--json", "-"});
   ASSERT_EQ(explained.status, 0) << explained.err;
   const auto answer = nlohmann::json::parse(explained.out);
   EXPECT_EQ(answer["reason"], "table");
   EXPECT_EQ(answer["route"]["backend"], "shm");
   EXPECT_EQ(answer["table"], more.hash());
 
-  const Ended bench = run({"bench", "-n", "2", "--op", "all_reduce,all_to_allv", "--sizes", "64:64", "--backends", "shm,auto", "--table", file("t.json"),
-                       "--counts", "both", "--seconds", "0.2", "--json", "-"});
+  const Ended bench =
+      run({"bench", "-n", "2", "--op", "all_reduce,all_to_allv", "--sizes", "64:64", "--backends", "shm,auto",
+           "--table", file("t.json"), "--counts", "both", "--seconds", "0.2", "--json", "-"});
   ASSERT_EQ(bench.status, 0) << bench.err;
   const auto rows = nlohmann::json::parse(bench.out)["rows"];
   EXPECT_EQ(rows.size(), 6u);
@@ -79,7 +82,7 @@ TEST_F(TuneCommand, KilledAtAnyMomentLeavesAReadableTable) {
     words.insert(words.begin(), MEDLEY_COMMAND);
     {
       Process process(words);
-      usleep(static_cast<unsigned>(milliseconds) * 1000);   // any moment is fine
+      usleep(static_cast<unsigned>(milliseconds) * 1000);  // any moment is fine
       process.signal(SIGKILL);
     }
     std::error_code none;
@@ -105,7 +108,8 @@ TEST_F(TuneCommand, RefusesWhatIsNoTableOrOfAnotherMachine) {
   const Ended broken = run(tune_words("1"));
   EXPECT_NE(broken.status, 0);
   EXPECT_THAT(broken.err, HasSubstr("\"machine\" is missing"));
-  const Ended explained = run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2"});
+  const Ended explained =
+      run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2"});
   EXPECT_EQ(explained.status, 2);
   EXPECT_THAT(explained.err, HasSubstr("\"machine\" is missing"));
   route::Table far;
@@ -116,19 +120,25 @@ TEST_F(TuneCommand, RefusesWhatIsNoTableOrOfAnotherMachine) {
   EXPECT_NE(other.status, 0);
   EXPECT_THAT(other.err, HasSubstr("another machine"));
   EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "spin", "--bytes", "4", "--ranks", "2"}).status, 2);
-  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4x", "--ranks", "2"}).status, 2);
-  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2", "--hosts", "3"}).status, 2);
+  EXPECT_EQ(run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4x", "--ranks", "2"}).status,
+            2);
+  EXPECT_EQ(
+      run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "4", "--ranks", "2", "--hosts", "3"})
+          .status,
+      2);
 }
 
 TEST_F(TuneCommand, BenchRefusesAnAlgorithmThatNoOperationHas) {
-  const Ended wrong = run({"bench", "-n", "2", "--op", "all_reduce", "--sizes", "4:4", "--backends", "shm", "--algorithms", "native,rnig"});
+  const Ended wrong = run(
+      {"bench", "-n", "2", "--op", "all_reduce", "--sizes", "4:4", "--backends", "shm", "--algorithms", "native,rnig"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("no operation has an algorithm 'rnig'; there are "));
   EXPECT_THAT(wrong.err, HasSubstr("ring"));
 }
 
 TEST_F(TuneCommand, BenchMeasuresABackendsOwnAlgorithms) {
-  const Ended own = run({"bench", "-n", "2", "--op", "scatter", "--sizes", "64K:64K", "--backends", "shm", "--algorithms", "direct,segment", "--seconds", "0.1"});
+  const Ended own = run({"bench", "-n", "2", "--op", "scatter", "--sizes", "64K:64K", "--backends", "shm",
+                         "--algorithms", "direct,segment", "--seconds", "0.1"});
   EXPECT_EQ(own.status, 0) << own.err;
   EXPECT_THAT(own.out, HasSubstr("segment"));
 }
@@ -151,7 +161,7 @@ TEST_F(TuneForAStep, TheTableRecordsTheStepAndContextsTakeItsRoutes) {
   const auto json = nlohmann::json::parse(table.text());
   EXPECT_EQ(json["step"].size(), 2u);
   EXPECT_GT(json["auto_us"].get<double>(), 0);
-  if (!table.step->library.empty()) {   // no mix won: every route names the library
+  if (!table.step->library.empty()) {  // no mix won: every route names the library
     for (const route::StepRoute& route : table.step->routes) EXPECT_EQ(route.route.backend, table.step->library);
   }
   const Ended explained = run({"explain", "--table", file("t.json"), "--step", "moe", "--json", "-"});
@@ -204,7 +214,8 @@ TEST_F(TuneForAStep, RunsAScheduleWithItsOverlapAndRefusesWhatIsNone) {
   ASSERT_EQ(explained.status, 0) << explained.err;
   EXPECT_TRUE(nlohmann::json::parse(explained.out).contains("auto_us"));
   EXPECT_EQ(run(words_for("no-such-mix", "1")).status, 2);
-  std::ofstream(file("quiet.json")) << R"({"schema": "medley.schedule/1", "groups": {}, "entries": [{"kind": "gemm", "m": 4, "n": 4, "k": 4}]})";
+  std::ofstream(file("quiet.json"))
+      << R"({"schema": "medley.schedule/1", "groups": {}, "entries": [{"kind": "gemm", "m": 4, "n": 4, "k": 4}]})";
   const Ended quiet = run(words_for(file("quiet.json"), "1"));
   EXPECT_EQ(quiet.status, 2);
   EXPECT_THAT(quiet.err, HasSubstr("its ranks send nothing"));

@@ -63,9 +63,8 @@ TEST(Explain, RoutesSendsBySizeOnCommsWithExactSizes) {
 TEST(Explain, SaysHowFarTheRowIsFromWhatWasAsked) {
   const Explanation said =
       explain(small_table(), {.op = Op::all_reduce, .bytes = 100, .ranks = 4, .dtype = DType::bf16});
-  EXPECT_THAT(
-      said.why,
-      Contains(HasSubstr("1 host x 4 ranks was not measured; the rows of 1 host x 2 ranks are the nearest")));
+  EXPECT_THAT(said.why,
+              Contains(HasSubstr("1 host x 4 ranks was not measured; the rows of 1 host x 2 ranks are the nearest")));
   EXPECT_THAT(said.why, Contains(HasSubstr("half elements were not measured")));
   EXPECT_THAT(said.why, Contains("the row nearest in size is 64"));
 }
@@ -75,8 +74,7 @@ TEST(Explain, WithoutARowTheBuiltInOrderDecides) {
   EXPECT_FALSE(said.found);
   EXPECT_THAT(said.routes, IsEmpty());
   EXPECT_EQ(to_json(said)["reason"], "fallback");
-  EXPECT_FALSE(
-      explain(small_table(), {.op = Op::all_reduce, .bytes = 64, .ranks = 2, .backends = {"mpi"}}).found);
+  EXPECT_FALSE(explain(small_table(), {.op = Op::all_reduce, .bytes = 64, .ranks = 2, .backends = {"mpi"}}).found);
 }
 
 TEST(Explain, RefusesMoreHostsThanRanks) {
@@ -110,7 +108,7 @@ TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
 }
 
 TEST(Mixes, AGainIsFormedWithinRounds) {
-  std::vector<double> noise;   // that all rows of a round share
+  std::vector<double> noise;  // that all rows of a round share
   for (int i = 0; i < 30; ++i) noise.push_back(100 + 10 * (i % 7));
   const auto row = [&](const char* backend, double factor) {
     MixRow out{.mix = "moe", .backend = backend, .memory = Memory::host};
@@ -130,7 +128,7 @@ TEST(Bench, AutoAloneOpensOnlyWhatTheTableChooses) {
   using List = std::vector<std::string>;
   EXPECT_EQ(backends_to_open({"auto"}), List{"auto"});
   EXPECT_EQ(backends_to_open({"mpi", "auto"}), List{"mpi"});
-  EXPECT_EQ(backends_to_open({}), List{});   // compares all
+  EXPECT_EQ(backends_to_open({}), List{});  // compares all
 }
 
 TEST(Bench, RowsAreEqualInJsonAndCsv) {
@@ -155,7 +153,8 @@ TEST(Bench, RowsAreEqualInJsonAndCsv) {
 
 TEST(Tune, MeasuresExactlyWhatIsNeeded) {
   TuneOptions options{.ops = {Op::barrier}, .sizes = {}, .backends = {}};
-  restrict_to(options, {{Op::all_reduce, DType::bf16, 64}, {Op::all_reduce, DType::bf16, 128}, {Op::all_gather, DType::u8, 4}});
+  restrict_to(options,
+              {{Op::all_reduce, DType::bf16, 64}, {Op::all_reduce, DType::bf16, 128}, {Op::all_gather, DType::u8, 4}});
   EXPECT_EQ(options.ops, (std::vector<Op>{Op::all_reduce, Op::all_gather}));
   EXPECT_EQ(options.dtypes, (std::vector<DType>{DType::bf16}));  // of reductions alone
   EXPECT_EQ(options.exactly.size(), 3u);

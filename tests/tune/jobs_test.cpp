@@ -41,9 +41,7 @@ TEST(TuneJob, RefusesTheTableOfAnotherMachine) {
   table.save(file);
   std::string said;
   try {
-    run_tune(
-        {.options = {.ops = {Op::barrier}, .sizes = {}, .backends = {"shm"}, .seconds = 0.1}, .file = file},
-        {});
+    run_tune({.options = {.ops = {Op::barrier}, .sizes = {}, .backends = {"shm"}, .seconds = 0.1}, .file = file}, {});
   } catch (const Error& error) {
     said = error.what();
   }
@@ -84,9 +82,10 @@ TEST(Placement, AFullMachineBetweenHostsGetsAdvice) {
     for (const int core : cores) CPU_SET(core, &one.cores);
     return one;
   };
-  const std::vector<Placement> full{on(1, {0, 1}), on(1, {0, 1})}, free{on(1, {0, 1, 2}), on(1, {0, 1, 2})}, apart{on(1, {0}), on(2, {0})};
+  const std::vector<Placement> full{on(1, {0, 1}), on(1, {0, 1})}, free{on(1, {0, 1, 2}), on(1, {0, 1, 2})},
+      apart{on(1, {0}), on(2, {0})};
   EXPECT_THAT(advice_on_cores(full, {0, 1}), HasSubstr("leave a core per host: 2 ranks fill all 2 cores"));
-  EXPECT_EQ(advice_on_cores(full, {0, 0}), "");   // no network
+  EXPECT_EQ(advice_on_cores(full, {0, 0}), "");  // no network
   EXPECT_EQ(advice_on_cores(free, {0, 1}), "");
   EXPECT_THAT(advice_on_cores(apart, {0, 1}), HasSubstr("1 ranks fill all 1 cores"));
 }

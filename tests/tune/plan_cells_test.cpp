@@ -25,7 +25,7 @@ TEST(FirstLook, TakesEveryOtherSizeFirstAndABarrierOnce) {
 
 TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
   route::Table table;
-  table.put(cell(Op::all_gather, {1, 2}, 64, {timing("shm", "native", 1), timing("shm", "ring", 5)}));   // 0.99
+  table.put(cell(Op::all_gather, {1, 2}, 64, {timing("shm", "native", 1), timing("shm", "ring", 5)}));  // 0.99
   route::Cell unsure = cell(Op::all_gather, {1, 2}, 256, {timing("shm", "native", 1), timing("shm", "ring", 1.01)});
   unsure.confidence = 0.55;
   table.put(unsure);
@@ -36,14 +36,18 @@ TEST(FirstLook, PassesOverWhatTheTableIsSureOf) {
 
 TEST(FirstLook, MeasuresNeededOperationsAfterSmallerScouts) {
   TuneOptions options{.ops = {Op::all_reduce, Op::all_gather}, .sizes = {64}, .backends = {}, .dtypes = {DType::bf16}};
-  options.exactly = {{Op::all_reduce, DType::bf16, 64 << 20}, {Op::all_reduce, DType::bf16, 32 << 20}, {Op::all_gather, DType::u8, 100}};
+  options.exactly = {{Op::all_reduce, DType::bf16, 64 << 20},
+                     {Op::all_reduce, DType::bf16, 32 << 20},
+                     {Op::all_gather, DType::u8, 100}};
   std::vector<std::pair<Op, std::int64_t>> measured;
   for (const auto& key : first_look(options, pair, {})) {
     measured.emplace_back(key.op, key.bytes);
     EXPECT_EQ(key.dtype, route::class_of(key.op, DType::bf16));
   }
-  EXPECT_EQ(measured, (std::vector<std::pair<Op, std::int64_t>>{
-                         {Op::all_gather, 100}, {Op::all_reduce, 1 << 20}, {Op::all_reduce, 32 << 20}, {Op::all_reduce, 64 << 20}}));
+  EXPECT_EQ(
+      measured,
+      (std::vector<std::pair<Op, std::int64_t>>{
+          {Op::all_gather, 100}, {Op::all_reduce, 1 << 20}, {Op::all_reduce, 32 << 20}, {Op::all_reduce, 64 << 20}}));
 }
 
 TEST(NextUnclearCell, StaysWithNeededOperations) {
@@ -83,7 +87,8 @@ TEST(NextUnclearCell, LooksBetweenNeighboursThatTakeDifferentRoutes) {
 TEST(NextUnclearCell, GivesTimeToTheLeastSureAndEnds) {
   route::Table table;
   for (const double confidence : {0.8, 0.6}) {
-    route::Cell unsure = cell(Op::all_gather, {1, 2}, confidence > 0.7 ? 64 : 256, {timing("shm", "a", 10), timing("shm", "b", 10.5)});
+    route::Cell unsure =
+        cell(Op::all_gather, {1, 2}, confidence > 0.7 ? 64 : 256, {timing("shm", "a", 10), timing("shm", "b", 10.5)});
     unsure.confidence = confidence;
     table.put(unsure);
   }

@@ -98,8 +98,10 @@ TEST(Merged, BringsWhatWasKnownToTheWeatherOfTheNewVisit) {
 }
 
 TEST(Merged, IsUnsureWhereTwoVisitsContradictEachOther) {
-  const route::Cell before{{}, {known("a", 10, 20), known("b", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
-  const route::Cell fresh{{}, {known("b", 10, 20), known("a", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
+  const route::Cell before{
+      {}, {known("a", 10, 20), known("b", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
+  const route::Cell fresh{
+      {}, {known("b", 10, 20), known("a", 12, 20), known("c", 40, 20), known("d", 50, 20), known("e", 60, 20)}, 1};
   const route::Cell cell = merged(fresh, before);
   EXPECT_NEAR(cell.routes[0].median_us, std::sqrt(120.), 1e-9);
   EXPECT_LE(cell.routes[0].low_us, 10);
@@ -114,7 +116,9 @@ struct MadeUp {
   int checked = 0;
   void check(const Choice&) { ++checked; }
   void run(const Choice&, int) {}
-  Sample time(Clock&, const Choice& route, int = 1) { return {us[static_cast<std::size_t>(route.algorithm[1] - '0')], 0, 0}; }
+  Sample time(Clock&, const Choice& route, int = 1) {
+    return {us[static_cast<std::size_t>(route.algorithm[1] - '0')], 0, 0};
+  }
 };
 
 TEST(Race, GivesNoTurnToWhatIsHopelessFromTheBeginning) {
@@ -139,7 +143,7 @@ TEST(Race, GivesASecondChanceToWhatWasHeldUp) {
   MadeUp workload{{5000, 60, 4000}};
   MadeUp::Clock clock;
   race.warm_up(clock, workload, 0, 1);
-  workload.us[0] = 5;   // when the disturbance is over
+  workload.us[0] = 5;  // when the disturbance is over
   race.drop_far_behind(clock, workload);
   EXPECT_FALSE(race.candidates[0].out);
   EXPECT_EQ(race.candidates[0].first_us, 5);
@@ -163,9 +167,7 @@ TEST(Race, MeasuresWhatIsBehindRarelyButAllAlong) {
 }
 
 TEST(Confidence, IsACoinForEqualsAndGrowsWithTheDistance) {
-  const auto timing = [](double middle) {
-    return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20};
-  };
+  const auto timing = [](double middle) { return route::Timing{{"a", "b"}, middle, middle - 1, middle + 1, 20}; };
   EXPECT_DOUBLE_EQ(confidence_of(timing(10), timing(10)), 0.5);
   EXPECT_GT(confidence_of(timing(10), timing(11)), confidence_of(timing(10), timing(10.5)));
   EXPECT_GT(confidence_of(timing(10), timing(14)), 0.999);

@@ -104,10 +104,8 @@ TEST(SampleClock, MoreRanksThanCoresAreNoticed) {
   ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
   const int ranks = CPU_COUNT(&cores) + 1;
   if (ranks > 128) GTEST_SKIP() << "would start " << ranks << " processes";
-  EXPECT_EQ(failed_clocked_ranks(ranks, [](SampleClock& clock) { return clock.oversubscribed(); }),
-            std::vector<int>{});
-  EXPECT_EQ(failed_clocked_ranks(1, [](SampleClock& clock) { return !clock.oversubscribed(); }),
-            std::vector<int>{});
+  EXPECT_EQ(failed_clocked_ranks(ranks, [](SampleClock& clock) { return clock.oversubscribed(); }), std::vector<int>{});
+  EXPECT_EQ(failed_clocked_ranks(1, [](SampleClock& clock) { return !clock.oversubscribed(); }), std::vector<int>{});
 }
 
 TEST(SampleClock, LeavesNoNameBehind) {

@@ -1,5 +1,5 @@
-// The search for a step's routes, on steps whose times are known: it finds the best mix, keeps the best library where no mix is surely
-// faster, and has an answer at any time.
+// The search for a step's routes, on steps whose times are known: it finds the best mix, keeps the best library where
+// no mix is surely faster, and has an answer at any time.
 #include "tune/step_search.hpp"
 
 #include <gtest/gtest.h>
@@ -11,12 +11,13 @@
 namespace medley::tune {
 namespace {
 
-/// A step of two slots on a machine with two libraries: the time of each route in each slot, the cost of using both libraries, and noise.
+/// A step of two slots on a machine with two libraries: the time of each route in each slot, the cost of using both
+/// libraries, and noise.
 struct Machine {
-  double cost[2][2];           // by slot and library (a, b)
+  double cost[2][2];  // by slot and library (a, b)
   double mixing = 0;
   double noise = 0.02;
-  double step_us = 0;          // of time per sample; 0: what the sample took
+  double step_us = 0;  // of time per sample; 0: what the sample took
   double limit_us = 1e7;
   double used_us = 0;
   int samples = 0, stop_after = 1 << 30, decisions = 0;
@@ -48,7 +49,8 @@ struct Machine {
 
 const std::vector<StepSlot> slots{{.op = Op::all_reduce, .dtype = route::DTypeClass::floating, .bytes = 512 << 10},
                                   {.op = Op::all_to_all, .bytes = 1 << 20}};
-const std::vector<std::vector<Choice>> alternatives{{{"a", "native"}, {"b", "native"}}, {{"a", "native"}, {"b", "native"}}};
+const std::vector<std::vector<Choice>> alternatives{{{"a", "native"}, {"b", "native"}},
+                                                    {{"a", "native"}, {"b", "native"}}};
 
 Assignment over(const std::string& library) { return {library, {{library, "native"}, {library, "native"}}}; }
 
@@ -75,11 +77,12 @@ TEST(StepSearch, FindsTheMixThatIsFasterThanEveryLibrary) {
   EXPECT_NEAR(found.gain, 350.0 / 250, 0.05);
   EXPECT_LT(found.gain_low, found.gain_high);
   EXPECT_GT(found.gain_low, 1);
-  EXPECT_GT(machine.decisions, 0);   // rank 0's word was asked for
+  EXPECT_GT(machine.decisions, 0);  // rank 0's word was asked for
 }
 
 TEST(StepSearch, KeepsTheLibraryWhereOperationsAloneWouldMix) {
-  Machine machine{.cost = {{100, 110}, {160, 150}}, .mixing = 80};   // alone, a and b look best; together they disturb each other
+  // Alone, a and b look best; together they disturb each other
+  Machine machine{.cost = {{100, 110}, {160, 150}}, .mixing = 80};
   StepSearch searched(machine.job());
   searched.add({"table", {{"a", "native"}, {"b", "native"}}}, false);
   const StepVerdict found = search(machine, searched);
@@ -91,13 +94,13 @@ TEST(StepSearch, KeepsTheLibraryWhereOperationsAloneWouldMix) {
 TEST(StepSearch, AMixWithinTheNoiseIsNotTaken) {
   int mixes = 0;
   for (int seed = 0; seed < 40; ++seed) {
-    Machine machine{.cost = {{100, 100}, {100, 100}}, .noise = 0.3};   // all assignments are equal
+    Machine machine{.cost = {{100, 100}, {100, 100}}, .noise = 0.3};  // all assignments are equal
     machine.random = core::Random(static_cast<std::uint64_t>(seed));
     machine.limit_us = 200'000;
     StepSearch searched(machine.job());
     mixes += search(machine, searched).chosen->library ? 0 : 1;
   }
-  EXPECT_LE(mixes, 6);   // an interval of 95 % is wrong now and then
+  EXPECT_LE(mixes, 6);  // an interval of 95 % is wrong now and then
 }
 
 TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
@@ -108,7 +111,7 @@ TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
     const StepVerdict found = search(machine, searched);
     ASSERT_NE(found.chosen, nullptr) << stop;
     EXPECT_EQ(found.library->assignment.name, "b") << stop;
-    if (stop < 16) {   // too few pairs for a mix
+    if (stop < 16) {  // too few pairs for a mix
       EXPECT_EQ(found.chosen->assignment.name, "b") << stop;
     }
     EXPECT_FALSE(found.settled) << stop;
@@ -118,7 +121,7 @@ TEST(StepSearch, StoppedAtAnyTimeItNamesTheBestLibrarySoFar) {
 TEST(StepSearch, ALibraryThatOtherWorkSlowedDownAtFirstIsMeasuredAgain) {
   Machine machine{.cost = {{100, 200}, {100, 200}}, .disturbed_at_first = 5};
   StepSearch searched(machine.job());
-  searched.add({"mix", {{"a", "native"}, {"b", "native"}}}, false);   // faster than b, slower than a
+  searched.add({"mix", {{"a", "native"}, {"b", "native"}}}, false);  // faster than b, slower than a
   const StepVerdict found = search(machine, searched);
   EXPECT_EQ(found.chosen->assignment.name, "a");
 }
@@ -163,11 +166,15 @@ TEST(StepReport, SaysWhatIsNotSettledWhatItFellBackToAndHowLongItNeeds) {
   route::TunedStep step;
   step.libraries = {{"mpi", 100, 99, 101, 20}, {"ucx", 120, 119, 121, 20}};
   step.library = "mpi", step.settled = false, step.needed_s = 70;
-  EXPECT_EQ(conclusion(step), "no mix was surely faster in this time, so auto is mpi, the best library so far; not settled: about 70 s would settle it, "
-                              "and the same command continues");
+  EXPECT_EQ(
+      conclusion(step),
+      "no mix was surely faster in this time, so auto is mpi, the best library so far; not settled: about 70 s would settle it, "
+      "and the same command continues");
   step.library = "", step.gain = 1.2, step.gain_low = 1.1, step.gain_high = 1.3;
-  EXPECT_EQ(conclusion(step), "the mix is 1.20x as fast as mpi, the best library (95 % interval 1.10 to 1.30); not settled: about 70 s would settle it, "
-                              "and the same command continues");
+  EXPECT_EQ(
+      conclusion(step),
+      "the mix is 1.20x as fast as mpi, the best library (95 % interval 1.10 to 1.30); not settled: about 70 s would settle it, "
+      "and the same command continues");
   step.settled = true, step.needed_s = 0;
   EXPECT_EQ(conclusion(step), "the mix is 1.20x as fast as mpi, the best library (95 % interval 1.10 to 1.30)");
 }
@@ -194,11 +201,13 @@ TEST(StepSlots, SizesNearEachOtherShareARouteAndMessagesTakeOne) {
                                    {Op::recv, DType::f32, 1 << 20, two},
                                    {Op::all_to_allv, DType::f32, 8, two},
                                    {Op::all_to_allv, DType::f32, 1 << 20, two}});
-  ASSERT_EQ(slot_list.size(), 6u);   // two sizes of f32, one of bf16, one of another shape, messages, all_to_allv
+  ASSERT_EQ(slot_list.size(), 6u);  // two sizes of f32, one of bf16, one of another shape, messages, all_to_allv
   std::vector<Choice> routes;
   for (std::size_t i = 0; i < slot_list.size(); ++i) routes.push_back({std::to_string(i), ""});
   const StepRoutes look_up(slot_list, routes);
-  const auto route = [&](Op op, DType dtype, std::int64_t bytes, route::Shape shape) { return look_up.of(op, dtype, bytes, shape).backend; };
+  const auto route = [&](Op op, DType dtype, std::int64_t bytes, route::Shape shape) {
+    return look_up.of(op, dtype, bytes, shape).backend;
+  };
   EXPECT_EQ(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::f64, 8192, two));
   EXPECT_NE(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::f32, 1 << 20, two));
   EXPECT_NE(route(Op::all_reduce, DType::f32, 4096, two), route(Op::all_reduce, DType::bf16, 4096, two));

@@ -70,10 +70,8 @@ bool compare(Comm& comm, const Race& race, std::size_t bytes) {
   const double added = median(more);
   const bool good = added <= std::max(0.1, 0.05 * each[0]);
   if (comm.rank() == 0) {
-    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}{:>12.2f}", race.what, bytes, each[0], each[1],
-               added, each[2]);
-    fmt::print("{:>12}  {}\n", race.filled ? fmt::format("{:.2f}", each[3]) : "",
-               good ? "" : "above the bound");
+    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}{:>12.2f}", race.what, bytes, each[0], each[1], added, each[2]);
+    fmt::print("{:>12}  {}\n", race.filled ? fmt::format("{:.2f}", each[3]) : "", good ? "" : "above the bound");
     std::fflush(stdout);
   }
   return good;
@@ -150,17 +148,15 @@ Race all_to_all(Comm& comm, std::vector<float>& in, std::vector<float>& out) {
             wait(request);
           },
           [&] { comm.all_to_all(in, out, {.algorithm = "native"}); },
-          [=, &in, &out] {
-            MPI_Alltoall(in.data(), part, MPI_FLOAT, out.data(), part, MPI_FLOAT, MPI_COMM_WORLD);
-          },
+          [=, &in, &out] { MPI_Alltoall(in.data(), part, MPI_FLOAT, out.data(), part, MPI_FLOAT, MPI_COMM_WORLD); },
           [&] { comm.all_to_all(in, out, {.algorithm = "pairwise"}); }};
 }
 
 bool compare_all(Comm& comm) {
   bool good = true;
   if (comm.rank() == 0)
-    fmt::print("{:<12}{:>10}{:>12}{:>12}{:>10}{:>12}{:>12}\n", "what", "bytes", "MPI_I… µs", "Medley µs",
-               "more µs", "blocking µs", "filled µs");
+    fmt::print("{:<12}{:>10}{:>12}{:>12}{:>10}{:>12}{:>12}\n", "what", "bytes", "MPI_I… µs", "Medley µs", "more µs",
+               "blocking µs", "filled µs");
   for (std::size_t bytes = 4; bytes <= (1 << 20); bytes *= 8) {
     std::vector<float> in(bytes / sizeof(float)), out(in);
     good &= compare(comm, ping_pong(comm, in, out), bytes);
@@ -178,8 +174,7 @@ int main() {
     Context context(std::vector<std::string>{"mpi"});
     Comm comm = context.world();
     if (comm.size() != 2)
-      throw Error(ErrorKind::invalid,
-                  "two ranks are needed: medley run -n 2 --backends mpi bench_mpi_overhead_…");
+      throw Error(ErrorKind::invalid, "two ranks are needed: medley run -n 2 --backends mpi bench_mpi_overhead_…");
     const bool good = compare_all(comm);
     comm.barrier();
     return good || comm.rank() != 0 ? 0 : 1;

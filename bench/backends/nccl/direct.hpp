@@ -35,9 +35,7 @@ class Lane {
     between(user, [&] { return ncclAllGather(in, out, count / parts(), ncclFloat32, comm_, stream_); });
   }
   void reduce_scatter(const float* in, float* out, std::size_t count, cudaStream_t user) {
-    between(user, [&] {
-      return ncclReduceScatter(in, out, count / parts(), ncclFloat32, ncclMax, comm_, stream_);
-    });
+    between(user, [&] { return ncclReduceScatter(in, out, count / parts(), ncclFloat32, ncclMax, comm_, stream_); });
   }
   void broadcast(float* data, std::size_t count, cudaStream_t user) {
     between(user, [&] { return ncclBroadcast(data, data, count, ncclFloat32, 0, comm_, stream_); });

@@ -12,8 +12,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <string>
 #include <medley/medley.hpp>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -121,14 +121,14 @@ float* device_memory(std::size_t bytes) {
 }
 
 /// All comparisons at one size. The buffers hold `count` elements on the large side.
-std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages,
-                              float* in, float* out, std::size_t count, cudaStream_t user) {
+std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::Lane& messages, float* in, float* out,
+                        std::size_t count, cudaStream_t user) {
   const auto all = static_cast<std::int64_t>(count), each = all / ranks;
   const auto on_device = [](float* data, std::int64_t elements) {
     return medley::Buffer(data, elements, medley::DType::f32, medley::Memory::cuda, 0);
   };
-  const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all),
-                       part_in = on_device(in, each), part_out = on_device(out, each);
+  const medley::Buffer whole_in = on_device(in, all), whole_out = on_device(out, all), part_in = on_device(in, each),
+                       part_out = on_device(out, each);
   const medley::Options options{.stream = user};
   std::vector<Race> list;
   list.push_back({"all_reduce", [=, &world] { world.all_reduce(whole_in, medley::max, options); },
@@ -160,8 +160,7 @@ std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::
   if (each == 0) return list;
   list.push_back({"all_gather", [=, &world] { world.all_gather(part_in, whole_out, options); },
                   [=, &collectives] { collectives.all_gather(in, out, count, user); }});
-  list.push_back({"reduce_scatter",
-                  [=, &world] { world.reduce_scatter(whole_in, part_out, medley::max, options); },
+  list.push_back({"reduce_scatter", [=, &world] { world.reduce_scatter(whole_in, part_out, medley::max, options); },
                   [=, &collectives] { collectives.reduce_scatter(in, out, count, user); }});
   list.push_back({"all_to_all", [=, &world] { world.all_to_all(whole_in, whole_out, options); },
                   [=, &collectives] { collectives.all_to_all(in, out, count, user); }});
@@ -171,13 +170,10 @@ std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::
 bool run_rank(Meeting& meeting, int rank, std::size_t largest, const std::string& only) {
   setenv("NCCL_HOSTID", fmt::format("rank{}", rank).c_str(), 0);  // both may share one device
   while (meeting.port == 0) std::this_thread::yield();
-  auto store = std::make_shared<medley::StoreClient>(medley::StoreAddress{.host = "127.0.0.1",
-                                                                          .port = meeting.port,
-                                                                          .ports = 1,
-                                                                          .token = "bench",
-                                                                          .rank = rank,
-                                                                          .size = ranks},
-                                                     steady_clock::now() + std::chrono::seconds(60));
+  auto store = std::make_shared<medley::StoreClient>(
+      medley::StoreAddress{
+          .host = "127.0.0.1", .port = meeting.port, .ports = 1, .token = "bench", .rank = rank, .size = ranks},
+      steady_clock::now() + std::chrono::seconds(60));
   medley::Context context({.backends = {"nccl"}, .rank = rank, .size = ranks, .store = store});
   const auto begin = steady_clock::now();
   medley::Comm world = context.world();
@@ -198,8 +194,7 @@ bool run_rank(Meeting& meeting, int rank, std::size_t largest, const std::string
   float* const out = device_memory(largest);
   bool good = true;
   for (std::size_t bytes = 4; bytes <= largest; bytes *= bytes < 65536 ? 128 : 32) {
-    for (const Race& race :
-         races(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
+    for (const Race& race : races(world, collectives, messages, in, out, bytes / sizeof(float), user)) {
       if (std::string(race.what).find(only) == std::string::npos) continue;
       good = compare(race, bytes, user, rank == 0) && good;
     }

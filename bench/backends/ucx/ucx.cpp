@@ -49,12 +49,8 @@ class Direct {
   Direct(const Direct&) = delete;
   Direct& operator=(const Direct&) = delete;
 
-  void* send(const void* data, std::size_t bytes) {
-    return ucp_tag_send_nbx(endpoint_, data, bytes, 1, &host_);
-  }
-  void* recv(void* data, std::size_t bytes) {
-    return ucp_tag_recv_nbx(worker_, data, bytes, 1, ~ucp_tag_t{0}, &host_);
-  }
+  void* send(const void* data, std::size_t bytes) { return ucp_tag_send_nbx(endpoint_, data, bytes, 1, &host_); }
+  void* recv(void* data, std::size_t bytes) { return ucp_tag_recv_nbx(worker_, data, bytes, 1, ~ucp_tag_t{0}, &host_); }
   void wait(void* request) {
     if (!UCS_PTR_IS_PTR(request)) return require(UCS_PTR_STATUS(request));
     for (int idle = 0; ucp_request_check_status(request) == UCS_INPROGRESS;) {
@@ -75,8 +71,7 @@ class Direct {
     comm.all_gather(mine, both);
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
-    params.address =
-        reinterpret_cast<const ucp_address_t*>(both.data() + (comm.size() - 1 - comm.rank()) * 4096);
+    params.address = reinterpret_cast<const ucp_address_t*>(both.data() + (comm.size() - 1 - comm.rank()) * 4096);
     require(ucp_ep_create(worker_, &params, &endpoint_));
     host_.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
     host_.memory_type = UCS_MEMORY_TYPE_HOST;
@@ -94,8 +89,7 @@ double microseconds_each(int times, const std::function<void()>& call) {
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
   return values[values.size() / 2];
 }
 
@@ -104,8 +98,7 @@ struct Race {
   int messages;       ///< one after the other; the figure is one's
   double allowed_us;  ///< that Medley may take longer, or 5 %
 };
-constexpr Race to_self{"to_self", 1, 0.1}, ping_pong{"ping_pong", 2, 0.1},
-    all_reduce{"all_reduce", 1, 0.3};
+constexpr Race to_self{"to_self", 1, 0.1}, ping_pong{"ping_pong", 2, 0.1}, all_reduce{"all_reduce", 1, 0.3};
 
 /// The medians of many short turns, taken alternately. Rank 0 judges: it sees both directions.
 bool compare(Comm& comm, const Race& race, std::size_t bytes, const std::function<void()>& direct,
@@ -124,8 +117,8 @@ bool compare(Comm& comm, const Race& race, std::size_t bytes, const std::functio
   const double hand = median(by_hand) / race.messages, medley = median(by_medley) / race.messages;
   const bool good = medley - hand <= std::max(race.allowed_us, 0.05 * hand);
   if (comm.rank() == 0) {
-    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}  {}\n", race.what, bytes, hand, medley,
-               medley - hand, good ? "" : "above the bound");
+    fmt::print("{:<12}{:>10}{:>12.2f}{:>12.2f}{:>+10.2f}  {}\n", race.what, bytes, hand, medley, medley - hand,
+               good ? "" : "above the bound");
     std::fflush(stdout);
   }
   return good;

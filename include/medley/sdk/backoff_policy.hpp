@@ -7,11 +7,12 @@
 namespace medley {
 
 struct BackoffPolicy {
-  int spins = 200, yields = 20;   ///< default for a library that sets none
-  bool oversubscribed = false;    ///< ranks outnumber their cores
+  int spins = 200, yields = 20;  ///< default for a library that sets none
+  bool oversubscribed = false;   ///< ranks outnumber their cores
 
   static BackoffPolicy of(const EventCount* event_count) {
-    return event_count ? BackoffPolicy{event_count->spins(), event_count->yields(), event_count->oversubscribed()} : BackoffPolicy{};
+    return event_count ? BackoffPolicy{event_count->spins(), event_count->yields(), event_count->oversubscribed()}
+                       : BackoffPolicy{};
   }
   /// The shorter of both, so that oversubscribed ranks do not spin merely because two libraries are in use.
   friend BackoffPolicy shorter(const BackoffPolicy& a, const BackoffPolicy& b) {

@@ -27,8 +27,8 @@ class BlockingLibrary {
   /// Makes every running and later perform() throw soon, and starts to notify the peers if it can. Called
   /// once, from another thread: must not wait.
   virtual void stop(const Error& why) noexcept = 0;
-  /// After stop(), called until it returns true: every peer that can be reached has been notified. Called from the engine's
-  /// thread, also for a library that was not stopped: must not wait.
+  /// After stop(), called until it returns true: every peer that can be reached has been notified. Called from the
+  /// engine's thread, also for a library that was not stopped: must not wait.
   virtual bool poll_stop() noexcept { return true; }
   /// Throws when a peer is known to be dead. Called from the engine's thread: must not wait.
   virtual void check() {}

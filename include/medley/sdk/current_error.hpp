@@ -1,5 +1,5 @@
-// Converts any exception to a medley::Error, so that whatever a plugin throws fails one operation or one comm and nothing else.
-// Used by the engine around every call to a lane, and by the adapter for blocking libraries.
+// Converts any exception to a medley::Error, so that whatever a plugin throws fails one operation or one comm and
+// nothing else. Used by the engine around every call to a lane, and by the adapter for blocking libraries.
 #pragma once
 
 #include <exception>

@@ -30,14 +30,16 @@ class Device {
   virtual void wait(void* stream, void* event) = 0;
   virtual bool capturing(void* stream) = 0;
 
-  /// Page-locked host memory from a pool of the process. It is never freed, since freeing waits for all running kernels.
+  /// Page-locked host memory from a pool of the process. It is never freed, since freeing waits for all running
+  /// kernels.
   virtual void* pinned(std::size_t bytes) = 0;
   virtual void release_pinned(void* memory, std::size_t bytes) noexcept = 0;
 
   /// A non-blocking stream. Streams live as long as the device.
   virtual void* make_stream() = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes, void* stream) = 0;
-  /// Device memory in stream order: usable by work behind this point of the stream, and freed by free_in() at that point of its stream.
+  /// Device memory in stream order: usable by work behind this point of the stream, and freed by free_in() at that
+  /// point of its stream.
   virtual void* allocate_in(std::size_t bytes, void* stream) = 0;
   virtual void* allocate_zeros(std::size_t bytes, void* stream) = 0;
   virtual void free_in(void* memory, void* stream) noexcept = 0;
@@ -45,7 +47,9 @@ class Device {
   /// Whether this build has the kernels of compression. The next three only enqueue.
   virtual bool has_codecs() const { return false; }
   /// Encodes elements. With a residual (error feedback): the elements plus the residual, which becomes what was lost.
-  virtual void encode(const DeviceFrame& /*frame*/, const void* /*elements*/, float* /*residual*/, void* /*stream*/) { no_codecs(); }
+  virtual void encode(const DeviceFrame& /*frame*/, const void* /*elements*/, float* /*residual*/, void* /*stream*/) {
+    no_codecs();
+  }
   virtual void decode(const DeviceFrame& /*frame*/, void* /*elements*/, void* /*stream*/) { no_codecs(); }
   /// Combines in rank order, in f32.
   virtual void combine(const DeviceReduction& /*reduction*/, void* /*stream*/) { no_codecs(); }
@@ -57,14 +61,16 @@ class Device {
   virtual void copy_now(void* to, const void* from, std::size_t bytes) = 0;
 
  private:
-  [[noreturn]] static void no_codecs() { throw Error(ErrorKind::unavailable, "Medley's CUDA part was built without kernels of compression"); }
+  [[noreturn]] static void no_codecs() {
+    throw Error(ErrorKind::unavailable, "Medley's CUDA part was built without kernels of compression");
+  }
 };
 
 /// The shared object exports extern "C" const DevicePlugin* medley_device(). `abi` stays the first member.
 struct DevicePlugin {
   std::string_view abi;
-  std::unique_ptr<Device> (*open)(int device);   ///< throws Error(unavailable) with the reason
-  int (*count)();                                ///< devices of this machine; throws Error(unavailable) with the reason
+  std::unique_ptr<Device> (*open)(int device);  ///< throws Error(unavailable) with the reason
+  int (*count)();                               ///< devices of this machine; throws Error(unavailable) with the reason
 };
 
 /// Whether CUDA devices can be expected here, without touching CUDA: the shared object is next to the

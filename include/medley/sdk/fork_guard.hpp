@@ -18,8 +18,8 @@
 
 namespace medley {
 
-/// A page that the kernel zeroes in a child: checking it is one load, where getpid() would be a system call per operation. Kernels
-/// before 4.14 and emulators do not zero it; there it falls back to getpid().
+/// A page that the kernel zeroes in a child: checking it is one load, where getpid() would be a system call per
+/// operation. Kernels before 4.14 and emulators do not zero it; there it falls back to getpid().
 class ForkGuard {
  public:
   ForkGuard() {
@@ -36,7 +36,7 @@ class ForkGuard {
 
  private:
   enum class Mark : int { wiped, here, ask };
-  static constexpr std::size_t page_bytes = 4096;   // the kernel rounds it up to its own page size
+  static constexpr std::size_t page_bytes = 4096;  // the kernel rounds it up to its own page size
   Mark* mark_;
   pid_t process_ = getpid();
 };

@@ -1,5 +1,5 @@
-// An intrusive doubly linked list: an operation joins and leaves in constant time, without allocation. Used for the engine's
-// lists of operations.
+// An intrusive doubly linked list: an operation joins and leaves in constant time, without allocation. Used for the
+// engine's lists of operations.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Builds with MEDLEY_LOCK_CHECKS (Debug and sanitizer builds) check that no thread blocks while it holds the engine's lock:
-// code that may wait for another thread, process or host calls may_block() first, which aborts with a message if the calling
-// thread holds the lock.
+// Builds with MEDLEY_LOCK_CHECKS (Debug and sanitizer builds) check that no thread blocks while it holds the engine's
+// lock: code that may wait for another thread, process or host calls may_block() first, which aborts with a message if
+// the calling thread holds the lock.
 #pragma once
 
 #include <medley/export.hpp>

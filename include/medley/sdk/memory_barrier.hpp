@@ -1,5 +1,6 @@
-// Memory barriers for data outside the C++ memory model: memory that the kernel copies between processes. x86 keeps loads in
-// order and stores in order by itself, AArch64 does not. Used by the shm backend where direct reads race with an abort.
+// Memory barriers for data outside the C++ memory model: memory that the kernel copies between processes. x86 keeps
+// loads in order and stores in order by itself, AArch64 does not. Used by the shm backend where direct reads race with
+// an abort.
 #pragma once
 
 namespace medley {

@@ -8,7 +8,7 @@ inline void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("isb");   // some tens of cycles, as x86's pause; `yield` does nothing on cores without hyper-threads
+  asm volatile("isb");  // some tens of cycles, as x86's pause; `yield` does nothing on cores without hyper-threads
 #endif
 }
 

@@ -1,5 +1,5 @@
-// Backoff for backends that can only be polled: spin, yield the core, then naps short enough not to delay transfers that progress
-// only while they are polled. Used by mpi and by hierarchical backends.
+// Backoff for backends that can only be polled: spin, yield the core, then naps short enough not to delay transfers
+// that progress only while they are polled. Used by mpi and by hierarchical backends.
 #pragma once
 
 #include <algorithm>

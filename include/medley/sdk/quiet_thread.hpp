@@ -2,8 +2,8 @@
 // starts in a user's process.
 #pragma once
 
-#include <medley/sdk/launcher_cores.hpp>
 #include <pthread.h>
+#include <medley/sdk/launcher_cores.hpp>
 
 #include <csignal>
 #include <thread>

@@ -1,5 +1,5 @@
-// A per-thread free list for objects that are made and destroyed with every operation. The C library caches seven blocks of a size
-// and is slow beyond that, while dozens of operations may be pending. A base class of such objects.
+// A per-thread free list for objects that are made and destroyed with every operation. The C library caches seven
+// blocks of a size and is slow beyond that, while dozens of operations may be pending. A base class of such objects.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class Recycled {
 
  private:
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  static constexpr std::size_t capacity = 0;   // otherwise sanitizers would miss uses after free
+  static constexpr std::size_t capacity = 0;  // otherwise sanitizers would miss uses after free
 #else
   static constexpr std::size_t capacity = 64;
 #endif
@@ -37,11 +37,11 @@ class Recycled {
   /// Has no destructor, so that an access needs no check whether it was constructed.
   struct FreeList {
     Free* first;
-    std::size_t free_slots;   ///< blocks that it still takes; 0 before its first use and after the thread's end
+    std::size_t free_slots;  ///< blocks that it still takes; 0 before its first use and after the thread's end
     bool opened;
   };
   struct AtThreadEnd {
-    ~AtThreadEnd() {   // static objects may be destroyed after this
+    ~AtThreadEnd() {  // static objects may be destroyed after this
       list_.free_slots = 0;
       while (list_.first) ::operator delete(std::exchange(list_.first, list_.first->next));
       static_assert(sizeof(T) >= sizeof(Free));
@@ -50,7 +50,8 @@ class Recycled {
   /// The first use on a thread: the list takes blocks until the thread ends.
   static bool open(FreeList& list) noexcept {
     if (std::exchange(list.opened, true)) return false;
-    static thread_local AtThreadEnd at_end;   // local: GCC 12 rejects two inline thread_local members with destructors in one file
+    // Local: GCC 12 rejects two inline thread_local members with destructors in one file
+    static thread_local AtThreadEnd at_end;
     static_cast<void>(at_end);
     list.free_slots = capacity;
     return capacity > 0;

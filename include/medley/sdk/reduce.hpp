@@ -23,8 +23,7 @@ namespace medley {
 /// - `divisor` (>= 1) divides the sum of floats before it is rounded to the type: a true division, as a
 ///   user would write it, not a multiplication by a rounded 1/n. Other reductions ignore it.
 /// - `stream` writes dst past the cache, for results that are not read soon; the call ends with a fence.
-using ReduceFn = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor,
-                          bool stream);
+using ReduceFn = void (*)(void* dst, const void* const* srcs, int n_srcs, std::size_t count, int divisor, bool stream);
 
 /// The function that combines elements of `dtype` by `op`, for this CPU; nullptr where reducible() says no.
 /// avg returns sum's: the caller passes the number of ranks as divisor in the last step, 1 before.

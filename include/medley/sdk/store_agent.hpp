@@ -1,5 +1,5 @@
-// Store accesses on a separate thread, for backends: they must not make a round trip to the store under the engine's lock.
-// Each access immediately returns a ticket, which the backend polls. One agent per backend and context.
+// Store accesses on a separate thread, for backends: they must not make a round trip to the store under the engine's
+// lock. Each access immediately returns a ticket, which the backend polls. One agent per backend and context.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,8 @@ class MEDLEY_API StoreAgent {
   /// The result of an access.
   class Ticket {
    public:
-    bool done() const { return done_.load(std::memory_order_acquire); }   // pairs with the release store in the agent's thread
+    // Pairs with the release store in the agent's thread
+    bool done() const { return done_.load(std::memory_order_acquire); }
     /// Once done: the value, or none where the key is absent or the store could not be reached.
     const std::optional<std::string>& value() const { return value_; }
 
@@ -42,7 +43,8 @@ class MEDLEY_API StoreAgent {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;   ///< shared with the thread, which may be inside the store when the agent is destroyed
+  /// Shared with the thread, which may be inside the store when the agent is destroyed
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace medley

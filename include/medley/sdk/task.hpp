@@ -9,8 +9,8 @@
 
 namespace medley {
 
-/// A lazily started coroutine. `co_await until(condition)` suspends it until the condition holds; `co_await task`
-/// runs another task to its end. poll() advances it and returns whether it has finished; it rethrows the task's exception.
+/// A lazily started coroutine. `co_await until(condition)` suspends it until the condition holds; `co_await task` runs
+/// another task to its end. poll() advances it and returns whether it has finished; it rethrows the task's exception.
 class Task {
  public:
   struct promise_type;

@@ -11,7 +11,8 @@ struct ReleaseTransfer {
   void operator()(Transfer* transfer) const noexcept { transfer->release(); }
 };
 
-/// Calls Transfer::release() instead of deleting. Its own release(), as of every unique_ptr, hands the transfer over: to return from start().
+/// Calls Transfer::release() instead of deleting. Its own release(), as of every unique_ptr, hands the transfer over:
+/// to return from start().
 template <class T = Transfer>
 using TransferRef = std::unique_ptr<T, ReleaseTransfer>;
 

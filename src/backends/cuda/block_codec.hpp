@@ -1,5 +1,6 @@
-// One value of the codecs bf16, fp8, int8 and int4, and the scale of a block: the arithmetic of src/compress/block_kernels.cpp, bit for bit.
-// For the device's kernels; the host compiles it too, so that tests can compare it with the host's codecs on machines without a GPU.
+// One value of the codecs bf16, fp8, int8 and int4, and the scale of a block: the arithmetic of
+// src/compress/block_kernels.cpp, bit for bit. For the device's kernels; the host compiles it too, so that tests can
+// compare it with the host's codecs on machines without a GPU.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,7 @@
 
 namespace medley::cuda {
 
-inline constexpr int chunk_values = 16384;   // of src/compress/codec.hpp
+inline constexpr int chunk_values = 16384;  // of src/compress/codec.hpp
 inline constexpr std::uint32_t infinity_bits = 0x7F800000u, nan_bits = 0x7FC00000u;
 
 MEDLEY_DEVICE std::uint32_t bits_of(float value) {
@@ -36,7 +37,8 @@ MEDLEY_DEVICE float float_of(std::uint32_t bits) {
   return value;
 #endif
 }
-// Every operation rounds by itself: the compiler must not contract them to fused ones, which the host's kernels do not use.
+// Every operation rounds by itself: the compiler must not contract them to fused ones, which the host's kernels do not
+// use.
 MEDLEY_DEVICE float add(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(a, b);
@@ -70,14 +72,14 @@ MEDLEY_DEVICE bool finite(float value) { return magnitude(value) < infinity_bits
 
 struct Bf16 {
   static constexpr bool scaled = false, nibbles = false;
-  static constexpr int block = 256;   // a tile of the kernels; it has no scale
+  static constexpr int block = 256;  // a tile of the kernels; it has no scale
   static constexpr float top = 1;
   static MEDLEY_DEVICE std::uint32_t code(float value) {
     const std::uint32_t size = magnitude(value), sign = (bits_of(value) >> 16) & 0x8000u;
     if (size > infinity_bits) return 0x7FC0u | sign;
     if (size == infinity_bits) return 0x7F80u | sign;
     const std::uint32_t rounded = (size + 0x7FFFu + ((size >> 16) & 1u)) >> 16;
-    return (rounded < 0x7F7Fu ? rounded : 0x7F7Fu) | sign;   // finite values saturate
+    return (rounded < 0x7F7Fu ? rounded : 0x7F7Fu) | sign;  // finite values saturate
   }
   static MEDLEY_DEVICE float value(std::uint32_t code) { return float_of(code << 16); }
 };
@@ -116,7 +118,8 @@ struct Float8 {
   }
   static MEDLEY_DEVICE float value(std::uint32_t code) {
     const std::uint32_t placed = (code & 0x7Fu) << dropped;
-    const float size = placed < (1u << 23) ? add(float_of(placed + least_normal), -float_of(least_normal)) : float_of(placed + rebias);
+    const float size =
+        placed < (1u << 23) ? add(float_of(placed + least_normal), -float_of(least_normal)) : float_of(placed + rebias);
     return float_of(bits_of(size) | ((code & 0x80u) << 24));
   }
 };
@@ -126,11 +129,11 @@ using E5m2 = Float8<2, 15>;
 /// How a block is encoded, from the bits of its largest magnitude.
 struct Scale {
   float inverse = 0, scale = 0;
-  bool zeros = false;   ///< a non-finite or a tiny block: all codes are zero bytes and the scale decides
+  bool zeros = false;  ///< a non-finite or a tiny block: all codes are zero bytes and the scale decides
 };
 template <class Format>
 MEDLEY_DEVICE Scale scale_of(std::uint32_t largest) {
-  constexpr std::uint32_t least_block_maximum = (127u - 100u) << 23;   // 2^-100, of src/compress/error_bound.hpp
+  constexpr std::uint32_t least_block_maximum = (127u - 100u) << 23;  // 2^-100, of src/compress/error_bound.hpp
   if (largest >= infinity_bits) return {0, float_of(nan_bits), true};
   if (largest < least_block_maximum) return {0, 0, true};
   const float maximum = float_of(largest), scale = divide(maximum, Format::top);
@@ -149,7 +152,9 @@ MEDLEY_DEVICE float value_of(std::uint32_t code, float scale) {
 }
 
 /// Error feedback: what is encoded, and what is left of it.
-MEDLEY_DEVICE float with_residual(float value, float residual) { return magnitude(value) > infinity_bits ? value : add(value, residual); }
+MEDLEY_DEVICE float with_residual(float value, float residual) {
+  return magnitude(value) > infinity_bits ? value : add(value, residual);
+}
 MEDLEY_DEVICE float lost(float value, float decoded) {
   const float left = add(value, -decoded);
   return finite(left) ? left : 0;
@@ -173,7 +178,7 @@ struct Half {
     if (bits > infinity_bits) return 0x7E00u;
     std::uint32_t half = bits < (113u << 23) ? bits_of(add(float_of(bits), 0.5f)) - bits_of(0.5f)
                                              : (bits + 0xFFFu - (112u << 23) + ((bits >> 13) & 1u)) >> 13;
-    if (bits > 0x477FFFFFu) half = 0x7C00u;   // 65536 and beyond
+    if (bits > 0x477FFFFFu) half = 0x7C00u;  // 65536 and beyond
     return static_cast<std::uint16_t>(half | sign);
   }
   /// What decodes to a little more than the largest f16 was at most that.
@@ -198,7 +203,12 @@ MEDLEY_DEVICE float combined(float a, float b, ReduceOp op) {
   switch (op) {
     case ReduceOp::product: return multiply(a, b);
     case ReduceOp::min: return a < b ? a : b < a ? b : float_of(bits_of(a) | bits_of(b));
-    case ReduceOp::max: return a > b ? a : b > a ? b : magnitude(a) > infinity_bits ? a : magnitude(b) > infinity_bits ? b : float_of(bits_of(a) & bits_of(b));
+    case ReduceOp::max:
+      return a > b                          ? a
+             : b > a                        ? b
+             : magnitude(a) > infinity_bits ? a
+             : magnitude(b) > infinity_bits ? b
+                                            : float_of(bits_of(a) & bits_of(b));
     default: return add(a, b);
   }
 }
@@ -211,7 +221,9 @@ MEDLEY_DEVICE float finished(float value, ReduceOp op, int ranks) {
 template <class Format>
 struct Layout {
   std::int64_t count;
-  static constexpr int block_bytes = Format::nibbles ? Format::block / 2 : Format::scaled ? Format::block : 2 * Format::block;
+  static constexpr int block_bytes = Format::nibbles  ? Format::block / 2
+                                     : Format::scaled ? Format::block
+                                                      : 2 * Format::block;
   static constexpr int scale_bytes = Format::scaled ? 4 : 0;
   static constexpr std::int64_t chunk_bytes = std::int64_t{chunk_values / Format::block} * (scale_bytes + block_bytes);
   /// Values of the chunk that has this value.

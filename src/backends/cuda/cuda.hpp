@@ -1,5 +1,5 @@
-// What every use of the CUDA runtime needs: errors as exceptions, the right device, RAII streams and events. Shared by the device
-// plugin and the nccl backend.
+// What every use of the CUDA runtime needs: errors as exceptions, the right device, RAII streams and events. Shared by
+// the device plugin and the nccl backend.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,15 +14,15 @@ namespace medley::cuda {
 
 inline void check(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  cudaGetLastError();   // otherwise the program's next call would report it
+  cudaGetLastError();  // otherwise the program's next call would report it
   throw Error(ErrorKind::system, fmt::format("{} failed: {}", what, cudaGetErrorString(result)));
 }
 
 /// The default streams, legacy and per-thread, belong to whichever device is current; every other stream knows its own.
 inline bool of_current_device(cudaStream_t stream) { return reinterpret_cast<std::uintptr_t>(stream) <= 2; }
 
-/// Scoped: makes a device current. Sufficient for calls that are allowed in every capture (recording an event, making a stream wait
-/// for one), and needed for these in a default stream only.
+/// Scoped: makes a device current. Sufficient for calls that are allowed in every capture (recording an event, making a
+/// stream wait for one), and needed for these in a default stream only.
 class OnDevice {
  public:
   explicit OnDevice(int device) { change_to(device); }
@@ -80,7 +80,7 @@ class Stream {
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream() {
-    if (stream_) cudaStreamDestroy(stream_);   // its work goes on; CUDA frees it afterwards
+    if (stream_) cudaStreamDestroy(stream_);  // its work goes on; CUDA frees it afterwards
   }
   cudaStream_t get() const { return stream_; }
 

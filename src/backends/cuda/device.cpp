@@ -11,8 +11,8 @@
 namespace medley::cuda {
 namespace {
 
-/// Pinned memory of the process, never freed: cudaFreeHost was seen to wait for a spinning kernel, while cudaHostAlloc was not
-/// (H200, driver 580).
+/// Pinned memory of the process, never freed: cudaFreeHost was seen to wait for a spinning kernel, while cudaHostAlloc
+/// was not (H200, driver 580).
 BlockPool& pinned_blocks() {
   static auto* const only = new BlockPool;
   return *only;
@@ -34,8 +34,10 @@ class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : index_(index), events_(index) {
     if (const int count = count_devices(); index < 0 || index >= count) {
-      throw Error(ErrorKind::unavailable, fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
-                                                      "from 0", index, count));
+      throw Error(ErrorKind::unavailable,
+                  fmt::format("CUDA device {} does not exist; this machine has {} of them, counted "
+                              "from 0",
+                              index, count));
     }
 #ifdef MEDLEY_HAVE_CODEC_KERNELS
     const Scope scope(index_);
@@ -75,7 +77,7 @@ class CudaDevice final : public Device {
           "cudaStreamWaitEvent");
   }
   bool capturing(void* stream) override {
-    if (!stream) return false;   // the legacy stream cannot be captured, and querying it invalidates captures elsewhere
+    if (!stream) return false;  // the legacy stream cannot be captured, and querying it invalidates captures elsewhere
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
@@ -129,7 +131,7 @@ class CudaDevice final : public Device {
     return memory;
   }
   void free_in(void* memory, void* stream) noexcept override {
-    const Relaxed relaxed;   // as every other call here, in spite of a capture on this thread
+    const Relaxed relaxed;  // as every other call here, in spite of a capture on this thread
     cudaFreeAsync(memory, static_cast<cudaStream_t>(stream));
   }
   void* allocate(std::size_t bytes) override {
@@ -146,7 +148,7 @@ class CudaDevice final : public Device {
 
  private:
   const int index_;
-  Spinlock mutex_;   // held for one CUDA call, nearly always by the engine, so there is no contention
+  Spinlock mutex_;  // held for one CUDA call, nearly always by the engine, so there is no contention
   EventPool events_;
   std::vector<Stream> streams_;
 };

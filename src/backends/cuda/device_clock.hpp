@@ -1,5 +1,5 @@
-// Converts device event times to the host's clock: timing events use the device's own clock, and an event that the host saw
-// completing ties it to the host's. Used by one context under its lock.
+// Converts device event times to the host's clock: timing events use the device's own clock, and an event that the host
+// saw completing ties it to the host's. Used by one context under its lock.
 #pragma once
 
 #include <algorithm>
@@ -40,14 +40,16 @@ class DeviceClock {
     const Scope scope(device);
     return Stream(Stream::Priority::high);
   }
-  /// The moment is between recording an event and the query that found it complete: the shortest interval of a few attempts, or of
-  /// more if the host was busy in all of them. If the device does not reach the event soon, the last moment is kept.
+  /// The moment is between recording an event and the query that found it complete: the shortest interval of a few
+  /// attempts, or of more if the host was busy in all of them. If the device does not reach the event soon, the last
+  /// moment is kept.
   void tie() {
     using std::chrono::steady_clock;
     const Scope scope(device_);
     const auto enough = steady_clock::now() + std::chrono::milliseconds(50);
     auto soonest = patience_;
-    for (int attempt = 0; attempt < 3 || (soonest > std::chrono::microseconds(200) && steady_clock::now() < enough); ++attempt) {
+    for (int attempt = 0; attempt < 3 || (soonest > std::chrono::microseconds(200) && steady_clock::now() < enough);
+         ++attempt) {
       const auto begin = steady_clock::now();
       check(cudaEventRecord(trial_, stream_.get()), "cudaEventRecord");
       bool there = false;
@@ -61,7 +63,8 @@ class DeviceClock {
       origin_at_ = begin + taken / 2;
       std::swap(origin_, trial_);
     }
-    if (origin_at_ == time_point{}) throw Error(ErrorKind::system, "an empty stream of the CUDA device did not reach an event");
+    if (origin_at_ == time_point{})
+      throw Error(ErrorKind::system, "an empty stream of the CUDA device did not reach an event");
     patience_ = std::max<std::chrono::nanoseconds>(2 * soonest, std::chrono::microseconds(50));
     next_tie_ = steady_clock::now() + std::chrono::seconds(1);
   }
@@ -71,7 +74,7 @@ class DeviceClock {
   EventPool events_;
   cudaEvent_t origin_ = nullptr, trial_ = nullptr;
   time_point origin_at_{}, next_tie_{};
-  std::chrono::nanoseconds patience_ = std::chrono::seconds(2);   ///< per attempt; later twice what one has taken
+  std::chrono::nanoseconds patience_ = std::chrono::seconds(2);  ///< per attempt; later twice what one has taken
 };
 
 }  // namespace medley::cuda

@@ -63,13 +63,11 @@ std::string asked_address() {
     if (!text || !*text) continue;
     if (std::string address = address_of_interface(text); !address.empty()) return address;
     const std::string own = first_of(text, nullptr, [](const addrinfo& a) {
-      return with_socket(a, [&](int fd) {
-        return bind(fd, a.ai_addr, a.ai_addrlen) == 0 ? numeric(a.ai_addr, a.ai_addrlen) : "";
-      });
+      return with_socket(
+          a, [&](int fd) { return bind(fd, a.ai_addr, a.ai_addrlen) == 0 ? numeric(a.ai_addr, a.ai_addrlen) : ""; });
     });
     if (!own.empty()) return own;
-    throw Error(ErrorKind::invalid,
-                fmt::format("{}={}: this machine has no such interface or address", variable, text),
+    throw Error(ErrorKind::invalid, fmt::format("{}={}: this machine has no such interface or address", variable, text),
                 {.backend = "gloo"});
   }
   return {};

@@ -18,13 +18,8 @@ using namespace medley::gloo_backend;
 class GlooBackend final : public Backend {
  public:
   explicit GlooBackend(const BackendParams& params)
-      : rank_(params.rank),
-        hosts_(params.hosts),
-        store_(params.store),
-        address_(asked_address()) {
-    const auto elsewhere = [&](const std::string& host) {
-      return host != hosts_[static_cast<std::size_t>(rank_)];
-    };
+      : rank_(params.rank), hosts_(params.hosts), store_(params.store), address_(asked_address()) {
+    const auto elsewhere = [&](const std::string& host) { return host != hosts_[static_cast<std::size_t>(rank_)]; };
     const bool one_host = std::none_of(hosts_.begin(), hosts_.end(), elsewhere);
     if (address_.empty()) address_ = one_host ? "127.0.0.1" : store_->own_address();
     if (!one_host) store_->set(fmt::format("address/{}", rank_), address_);
@@ -61,7 +56,8 @@ class GlooBackend final : public Backend {
     }
     return device_;
   }
-  /// The store was reached without leaving this host, for instance by the rank that serves it: use the route to a rank elsewhere.
+  /// The store was reached without leaving this host, for instance by the rank that serves it: use the route to a rank
+  /// elsewhere.
   std::string find_address(Deadline deadline) {
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       if (hosts_[r] == hosts_[static_cast<std::size_t>(rank_)]) continue;
@@ -69,11 +65,10 @@ class GlooBackend final : public Backend {
       if (!leaves_host(theirs)) continue;
       if (std::string own = address_towards(theirs); leaves_host(own)) return own;
     }
-    throw Error(
-        ErrorKind::unavailable,
-        "gloo found no address by which other hosts reach this one; name an interface or an address in "
-        "MEDLEY_GLOO_INTERFACE",
-        {.backend = "gloo"});
+    throw Error(ErrorKind::unavailable,
+                "gloo found no address by which other hosts reach this one; name an interface or an address in "
+                "MEDLEY_GLOO_INTERFACE",
+                {.backend = "gloo"});
   }
 
   int rank_;

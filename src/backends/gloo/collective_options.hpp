@@ -12,12 +12,8 @@ namespace medley::gloo_backend {
 inline std::size_t bytes_of(const Call& call, std::int64_t count) {
   return static_cast<std::size_t>(count) * size_of(call.dtype);
 }
-inline char* in_of(const Call& call) {
-  return static_cast<char*>(const_cast<void*>(call.in));
-}
-inline char* out_of(const Call& call) {
-  return static_cast<char*>(call.out);
-}
+inline char* in_of(const Call& call) { return static_cast<char*>(const_cast<void*>(call.in)); }
+inline char* out_of(const Call& call) { return static_cast<char*>(call.out); }
 
 template <class Options>
 void prepare(Options& options, std::uint32_t tag) {

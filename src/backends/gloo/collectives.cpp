@@ -24,17 +24,14 @@ namespace {
 /// The count that all ranks must agree on: the tensor's, or one rank's part of it.
 std::int64_t common_count(const Call& call) {
   switch (call.op) {
-    case Op::broadcast:
-      return std::max(call.in_count, call.out_count);
-    case Op::scatter:
-      return call.out_count;
-    default:
-      return call.in_count;
+    case Op::broadcast: return std::max(call.in_count, call.out_count);
+    case Op::scatter: return call.out_count;
+    default: return call.in_count;
   }
 }
 
-/// Whether no rank has data to move. Gloo divides by the size in some of these. Ranks still meet in them, so that a rank that does
-/// have data is noticed.
+/// Whether no rank has data to move. Gloo divides by the size in some of these. Ranks still meet in them, so that a
+/// rank that does have data is noticed.
 bool empty(const Call& call, int ranks) {
   if (call.op == Op::all_to_allv || call.op == Op::barrier) return false;
   if (call.op != Op::all_gatherv) return common_count(call) == 0;
@@ -55,26 +52,23 @@ std::string in_words(const Call& call, int ranks) {
   return words + ")";
 }
 
-/// Ranks that call different operations get different tags, so that their data never mixes: Gloo ends the process when a message is
-/// longer than the buffer that waits for it.
+/// Ranks that call different operations get different tags, so that their data never mixes: Gloo ends the process when
+/// a message is longer than the buffer that waits for it.
 std::uint32_t hash(std::string_view text, std::uint64_t start) {
   std::uint64_t h = 0xcbf29ce484222325u ^ start * 0x9e3779b97f4a7c15u;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return static_cast<std::uint32_t>(h ^ h >> 32);
 }
 
-/// Calls use with an integer as wide as the call's elements: Gloo only moves them; the reduction function interprets them.
+/// Calls use with an integer as wide as the call's elements: Gloo only moves them; the reduction function interprets
+/// them.
 template <class Use>
 void with_width(DType dtype, Use use) {
   switch (size_of(dtype)) {
-    case 1:
-      return use(std::uint8_t{});
-    case 2:
-      return use(std::uint16_t{});
-    case 4:
-      return use(std::uint32_t{});
-    default:
-      return use(std::uint64_t{});
+    case 1: return use(std::uint8_t{});
+    case 2: return use(std::uint16_t{});
+    case 4: return use(std::uint32_t{});
+    default: return use(std::uint64_t{});
   }
 }
 
@@ -104,16 +98,14 @@ bool has_collective(Op op, DType dtype, ReduceOp reduce) {
     case Op::all_to_all:
     case Op::barrier:
     case Op::all_gatherv:
-    case Op::all_to_allv:
-      return true;
+    case Op::all_to_allv: return true;
     case Op::reduce:
     case Op::all_reduce: {
       const bool bitwise = reduce == ReduceOp::band || reduce == ReduceOp::bor || reduce == ReduceOp::bxor;
       const bool rounded = dtype == DType::f16 || dtype == DType::bf16;
       return !bitwise && !rounded && dtype != DType::boolean && reducible(dtype, reduce);
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
@@ -134,31 +126,21 @@ int Collectives::perform(const Call& call, Deadline) {
 
 void Collectives::dispatch(const Call& call, std::uint32_t tag) {
   switch (empty(call, mesh_->size) ? Op::barrier : call.op) {
-    case Op::broadcast:
-      return broadcast(call, tag);
-    case Op::reduce:
-      return reduce(call, tag);
-    case Op::all_reduce:
-      return all_reduce(call, tag);
-    case Op::gather:
-      return gather(call, tag);
-    case Op::all_gather:
-      return all_gather(call, tag);
-    case Op::all_gatherv:
-      return all_gatherv(call, tag);
-    case Op::scatter:
-      return scatter(call, tag);
-    case Op::all_to_all:
-      return all_to_all(call, tag);
-    case Op::all_to_allv:
-      return all_to_allv(call, tag);
+    case Op::broadcast: return broadcast(call, tag);
+    case Op::reduce: return reduce(call, tag);
+    case Op::all_reduce: return all_reduce(call, tag);
+    case Op::gather: return gather(call, tag);
+    case Op::all_gather: return all_gather(call, tag);
+    case Op::all_gatherv: return all_gatherv(call, tag);
+    case Op::scatter: return scatter(call, tag);
+    case Op::all_to_all: return all_to_all(call, tag);
+    case Op::all_to_allv: return all_to_allv(call, tag);
     case Op::barrier: {
       ::gloo::BarrierOptions options(mesh_);
       prepare(options, tag);
       return ::gloo::barrier(options);
     }
-    default:
-      throw std::logic_error("gloo was given an operation that it does not have");
+    default: throw std::logic_error("gloo was given an operation that it does not have");
   }
 }
 
@@ -170,7 +152,7 @@ void Collectives::stop(const Error& why) noexcept {
 bool Collectives::poll_stop() noexcept {
   if (!stopping_) return true;
   if (!matcher_->goodbye_over()) return false;
-  mesh_->sever();   // only now: it cuts the connections that the goodbye uses
+  mesh_->sever();  // only now: it cuts the connections that the goodbye uses
   stopping_ = false;
   return true;
 }
@@ -179,8 +161,7 @@ void Collectives::broadcast(const Call& call, std::uint32_t tag) {
   ::gloo::BroadcastOptions options(mesh_);
   prepare(options, tag);
   options.setRoot(call.root);
-  options.setOutput(mesh_->rank == call.root ? in_of(call) : out_of(call),
-                    bytes_of(call, common_count(call)));
+  options.setOutput(mesh_->rank == call.root ? in_of(call) : out_of(call), bytes_of(call, common_count(call)));
   ::gloo::broadcast(options);
 }
 
@@ -227,8 +208,7 @@ void Collectives::all_gather(const Call& call, std::uint32_t tag) {
   const std::size_t part = bytes_of(call, call.in_count);
   ::gloo::AllgatherOptions options(mesh_);
   prepare(options, tag);
-  if (in_of(call) != out_of(call) + static_cast<std::size_t>(mesh_->rank) * part)
-    options.setInput(in_of(call), part);
+  if (in_of(call) != out_of(call) + static_cast<std::size_t>(mesh_->rank) * part) options.setInput(in_of(call), part);
   options.setOutput(out_of(call), bytes_of(call, call.out_count));
   ::gloo::allgather(options);
 }

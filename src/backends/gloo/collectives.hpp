@@ -5,13 +5,13 @@
 #include <medley/sdk/blocking_adapter.hpp>
 #include <memory>
 
-#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/mesh.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 
 namespace medley::gloo_backend {
 
-/// Whether Gloo supports it. Its reductions take a function of two operands: sum, product, min and max of types that do not round
-/// at every step. f16 and bf16 would, so they are filled in.
+/// Whether Gloo supports it. Its reductions take a function of two operands: sum, product, min and max of types that do
+/// not round at every step. f16 and bf16 would, so they are filled in.
 bool has_collective(Op op, DType dtype, ReduceOp reduce);
 
 class Collectives final : public BlockingLibrary {
@@ -38,7 +38,7 @@ class Collectives final : public BlockingLibrary {
 
   std::shared_ptr<Mesh> mesh_;
   std::shared_ptr<TagMatcher> matcher_;
-  bool stopping_ = false;   ///< the peers are being notified; under the engine's lock
+  bool stopping_ = false;  ///< the peers are being notified; under the engine's lock
   std::uint64_t number_ = 0;
 };
 

@@ -48,8 +48,8 @@ void Collectives::compare_parts(const Call& call, std::uint32_t tag) {
   for (std::size_t r = 0; r < n; ++r) {
     if (announced[r] == call.out_counts[r]) continue;
     throw Error(ErrorKind::mismatch,
-                fmt::format("rank {} gives {} bytes to this rank, which expects {}", r,
-                            bytes_of(call, announced[r]), bytes_of(call, call.out_counts[r])),
+                fmt::format("rank {} gives {} bytes to this rank, which expects {}", r, bytes_of(call, announced[r]),
+                            bytes_of(call, call.out_counts[r])),
                 {.ranks = {static_cast<int>(r)}});
   }
 }

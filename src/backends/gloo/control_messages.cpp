@@ -5,16 +5,16 @@
 #include <medley/sdk/may_block.hpp>
 #include <nlohmann/json.hpp>
 
-#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 
 namespace medley::gloo_backend {
 namespace {
 
 using namespace std::chrono_literals;
 
-// What was sent must have arrived before the connections close. Peers answer from their own reader thread, so only a stopped or
-// unreachable one lets this time out.
+// What was sent must have arrived before the connections close. Peers answer from their own reader thread, so only a
+// stopped or unreachable one lets this time out.
 constexpr auto farewell_limit = 5000ms;
 constexpr auto abort_limit = 200ms;
 // How long after a Gloo error the readers may take to learn whose connection it was.
@@ -139,7 +139,7 @@ void TagMatcher::say_goodbye(Kind kind, const Error* why, std::chrono::milliseco
     if (present) try_post(*peer, header, std::as_bytes(std::span(note)));
   }
   const std::lock_guard lock(mutex_);
-  if (why) {   // the ranks at fault, such as a stopped one, are notified but not awaited
+  if (why) {  // the ranks at fault, such as a stopped one, are notified but not awaited
     for (const int at_fault : why->context().ranks) {
       if (at_fault >= 0 && at_fault < static_cast<int>(peers_.size()) && peers_[static_cast<std::size_t>(at_fault)]) {
         peers_[static_cast<std::size_t>(at_fault)]->heard = true;

@@ -1,5 +1,5 @@
-// Messages between two ranks of a comm beside Gloo's own collectives: envelopes of at most a few KiB, in order. A small message is
-// inside its envelope (eager); a large one is announced by it and follows on its own slot (rendezvous).
+// Messages between two ranks of a comm beside Gloo's own collectives: envelopes of at most a few KiB, in order. A small
+// message is inside its envelope (eager); a large one is announced by it and follows on its own slot (rendezvous).
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ enum class Kind : std::uint32_t {
   where,    ///< asks which collective the peer is in
   here,     ///< the answer: `collectives` and what the latest one is, in words
   leaving,  ///< the sender closes the comm in order
-  abort,  ///< the comm is aborted: tag is the kind of error, number the rank where it began, the payload the reason
-  heard,  ///< acknowledges `leaving` or `abort`
+  abort,    ///< the comm is aborted: tag is the kind of error, number the rank where it began, the payload the reason
+  heard,    ///< acknowledges `leaving` or `abort`
 };
 
 struct Header {
@@ -39,8 +39,6 @@ inline constexpr std::uint64_t taken_told_every = 32;
 
 // Gloo's collectives use slots whose top byte is 1 to 8.
 inline constexpr std::uint64_t envelope_slot = std::uint64_t{0x40} << 56;
-inline std::uint64_t slot_of(std::uint64_t number) {
-  return (std::uint64_t{0x41} << 56) | number;
-}
+inline std::uint64_t slot_of(std::uint64_t number) { return (std::uint64_t{0x41} << 56) | number; }
 
 }  // namespace medley::gloo_backend

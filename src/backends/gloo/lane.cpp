@@ -15,7 +15,9 @@ class CollectiveTransfer final : public Transfer {
   }
   std::vector<int> awaited() const override { return matcher_.absent(number_); }
   void release() noexcept override { inner_->release(), delete this; }
-  void abandon(std::shared_ptr<const void> memory) noexcept override { inner_->abandon(std::move(memory)), delete this; }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    inner_->abandon(std::move(memory)), delete this;
+  }
 
  private:
   TagMatcher& matcher_;
@@ -29,8 +31,8 @@ GlooLane::GlooLane(const CommParams& params, const std::shared_ptr<::gloo::trans
                    const std::vector<std::string>& hosts, const std::shared_ptr<Doorbell>& doorbell)
     : mesh_(std::make_shared<Mesh>(params, device, hosts)),
       matcher_(std::make_shared<TagMatcher>(mesh_, doorbell)),
-      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, matcher_), params.size,
-                                                  no_limit, [doorbell] { doorbell->ring(); })) {}
+      collectives_(std::make_unique<BlockingLane>(std::make_shared<Collectives>(mesh_, matcher_), params.size, no_limit,
+                                                  [doorbell] { doorbell->ring(); })) {}
 
 GlooLane::~GlooLane() {
   if (fork_guard_.here()) {

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "backends/gloo/collectives.hpp"
-#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/mesh.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 
 namespace medley::gloo_backend {
 
@@ -21,7 +21,9 @@ class GlooLane final : public Lane {
   void check() override { matcher_->check(); }
   void abort(const Error& why) noexcept override { collectives_->abort(why); }
   bool poll_abort() noexcept override { return collectives_->poll_abort(); }
-  bool poll_close() noexcept override { return !fork_guard_.here() || (collectives_->poll_close() && matcher_->poll_close()); }
+  bool poll_close() noexcept override {
+    return !fork_guard_.here() || (collectives_->poll_close() && matcher_->poll_close());
+  }
 
  private:
   ForkGuard fork_guard_;

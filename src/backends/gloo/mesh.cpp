@@ -16,7 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 milliseconds left_until(Deadline deadline) {
-  return std::clamp(std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()), milliseconds(1), no_limit);
+  return std::clamp(std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()), milliseconds(1),
+                    no_limit);
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ std::string Mesh::offer() {
   return fmt::format("{} {}", getpid(), addresses);
 }
 
-void Mesh::meet(const CommParams& params, const std::vector<std::string>& offers, const std::vector<std::string>& hosts) {
+void Mesh::meet(const CommParams& params, const std::vector<std::string>& offers,
+                const std::vector<std::string>& hosts) {
   const auto host_of = [&](int r) {
     return hosts[static_cast<std::size_t>(params.world_ranks[static_cast<std::size_t>(r)])];
   };
@@ -73,10 +75,9 @@ void Mesh::meet(const CommParams& params, const std::vector<std::string>& offers
     connecting.get();
   } catch (const std::exception& error) {
     const bool late = steady_clock::now() > params.deadline - std::chrono::milliseconds(5);
-    throw Error(
-        late ? ErrorKind::timeout : ErrorKind::rank_lost,
-        fmt::format("comm {}: no connection to rank {}: {}", params.name, reached.load(), error.what()),
-        {.comm = params.name, .backend = "gloo", .ranks = {reached.load()}});
+    throw Error(late ? ErrorKind::timeout : ErrorKind::rank_lost,
+                fmt::format("comm {}: no connection to rank {}: {}", params.name, reached.load(), error.what()),
+                {.comm = params.name, .backend = "gloo", .ranks = {reached.load()}});
   }
 }
 

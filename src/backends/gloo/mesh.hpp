@@ -1,5 +1,5 @@
-// The connections among the ranks of one comm: a Gloo context whose pairs connected through the comm's store. Used by the lane's
-// tag matcher and collectives.
+// The connections among the ranks of one comm: a Gloo context whose pairs connected through the comm's store. Used by
+// the lane's tag matcher and collectives.
 #pragma once
 
 #include <gloo/context.h>

@@ -21,18 +21,15 @@ class TagMatcher::Message : public Transfer {
     if (error) throw *error;
     return Poll::complete;
   }
-  std::vector<int> awaited() const override {
-    return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{};
-  }
+  std::vector<int> awaited() const override { return peer >= 0 ? std::vector<int>{peer} : std::vector<int>{}; }
   int source() const override { return from; }
   std::int64_t received() const override { return arrived; }
 
   static std::size_t bytes_of(const Call& call) {
-    return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) *
-           size_of(call.dtype);
+    return static_cast<std::size_t>(call.op == Op::send ? call.in_count : call.out_count) * size_of(call.dtype);
   }
   void finish() {
-    Doorbell& doorbell = *matcher.doorbell_;  // this object may be destroyed once `done` is set
+    Doorbell& doorbell = *matcher.doorbell_;      // this object may be destroyed once `done` is set
     done.store(true, std::memory_order_release);  // pairs with the acquire load in poll()
     doorbell.ring();
   }

@@ -1,5 +1,5 @@
-// Blocks SIGPIPE while Gloo writes: it calls writev on sockets whose peer may be gone, and the signal would end the process instead
-// of giving an error. Used wherever a thread of ours calls into Gloo.
+// Blocks SIGPIPE while Gloo writes: it calls writev on sockets whose peer may be gone, and the signal would end the
+// process instead of giving an error. Used wherever a thread of ours calls into Gloo.
 #pragma once
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// The parts of a v-collective in bytes, and memory in which they are contiguous, as Gloo needs them. Used by the collectives;
-// memory that is already in that order is used directly.
+// The parts of a v-collective in bytes, and memory in which they are contiguous, as Gloo needs them. Used by the
+// collectives; memory that is already in that order is used directly.
 #pragma once
 
 #include <cstddef>

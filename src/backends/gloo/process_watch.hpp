@@ -1,5 +1,5 @@
-// Whether another process of this host has exited, according to the kernel. Used by the tag matcher: a closed connection is not
-// enough, since a child forked from a dead rank keeps its sockets open.
+// Whether another process of this host has exited, according to the kernel. Used by the tag matcher: a closed
+// connection is not enough, since a child forked from a dead rank keeps its sockets open.
 #pragma once
 
 #include <poll.h>

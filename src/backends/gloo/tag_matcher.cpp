@@ -12,8 +12,9 @@
 namespace medley::gloo_backend {
 namespace {
 
-// A question and its answer wake two threads on each side, and all ranks ask all others: a rank that asks must have waited for long. Asked
-// at every check instead, 16 ranks switched context 369,000 times a second, and steps over other libraries took three times as long.
+// A question and its answer wake two threads on each side, and all ranks ask all others: a rank that asks must have
+// waited for long. Asked at every check instead, 16 ranks switched context 369,000 times a second, and steps over other
+// libraries took three times as long.
 constexpr std::chrono::milliseconds first_question_after(50), longest_question_interval(200);
 
 std::span<const std::byte> bytes_in(const Call& call, std::size_t bytes) {
@@ -22,8 +23,8 @@ std::span<const std::byte> bytes_in(const Call& call, std::size_t bytes) {
 
 Error too_long(const Header& header, int source, std::size_t room) {
   return Error(ErrorKind::mismatch,
-               fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", source,
-                           header.bytes, header.tag, room),
+               fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", source, header.bytes,
+                           header.tag, room),
                {.ranks = {source}});
 }
 
@@ -115,21 +116,19 @@ void TagMatcher::deliver(Receive& receive, int source, const Header& header, std
   receive.from = source;
   receive.arrived = static_cast<std::int64_t>(header.bytes);
   if (header.bytes > receive.bytes) receive.error = too_long(header, source, receive.bytes);
-  if (data.size() < header.bytes)
-    return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);
+  if (data.size() < header.bytes) return accept_rest(receive, *peers_[static_cast<std::size_t>(source)], header);
   if (!receive.error && header.bytes > 0) std::memcpy(receive.memory, data.data(), header.bytes);
   receive.finish();
 }
 
-/// A large message: its sender has announced it, and it arrives as soon as there is a buffer for it. One that does not fit is still
-/// received, so that its sender completes.
+/// A large message: its sender has announced it, and it arrives as soon as there is a buffer for it. One that does not
+/// fit is still received, so that its sender completes.
 void TagMatcher::accept_rest(Receive& receive, Peer& peer, const Header& header) {
   Peer::Rest rest{&receive, header.number, nullptr, {}};
   if (receive.error) rest.spare.resize(header.bytes);
   receive.peer = peer.rank;  // awaited from now on, also by a receive from any source
   try {
-    rest.buffer =
-        mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
+    rest.buffer = mesh_->createUnboundBuffer(receive.error ? rest.spare.data() : receive.memory, header.bytes);
     rest.buffer->recv(peer.rank, slot_of(header.number), 0, header.bytes);
   } catch (const std::exception& error) {
     receive.error = Error(ErrorKind::rank_lost, fmt::format("rank {} was lost: {}", peer.rank, error.what()),
@@ -175,7 +174,7 @@ bool TagMatcher::question_due() {
 
 void TagMatcher::end_collective() {
   const std::lock_guard lock(mutex_);
-  in_collective_ = false;   // the adapter rings the doorbell once it knows
+  in_collective_ = false;  // the adapter rings the doorbell once it knows
 }
 
 std::vector<int> TagMatcher::absent(std::uint64_t number) {
@@ -200,10 +199,9 @@ bool TagMatcher::awaits(const Peer& peer) const {
 std::optional<Error> TagMatcher::trouble() const {
   for (const auto& peer : peers_) {
     if (!peer || !peer->lost) continue;
-    return Error(
-        ErrorKind::rank_lost,
-        fmt::format("rank {} died or was cut off: its connection closed without a farewell", peer->rank),
-        {.ranks = {peer->rank}});
+    return Error(ErrorKind::rank_lost,
+                 fmt::format("rank {} died or was cut off: its connection closed without a farewell", peer->rank),
+                 {.ranks = {peer->rank}});
   }
   if (failure_) return failure_;
   for (const auto& peer : peers_) {
@@ -213,13 +211,12 @@ std::optional<Error> TagMatcher::trouble() const {
                  {.ranks = {peer->rank}});
   }
   for (const auto& peer : peers_) {
-    if (!peer || !in_collective_ || peer->doing.number != doing_.number ||
-        peer->doing.signature == doing_.signature)
+    if (!peer || !in_collective_ || peer->doing.number != doing_.number || peer->doing.signature == doing_.signature)
       continue;
-    return Error(ErrorKind::mismatch,
-                 fmt::format("rank {} called {} where this rank called {}", peer->rank, peer->doing.words,
-                             doing_.words),
-                 {.ranks = {peer->rank}});
+    return Error(
+        ErrorKind::mismatch,
+        fmt::format("rank {} called {} where this rank called {}", peer->rank, peer->doing.words, doing_.words),
+        {.ranks = {peer->rank}});
   }
   return std::nullopt;
 }

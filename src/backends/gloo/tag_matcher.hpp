@@ -1,6 +1,6 @@
-// Sends, receives and control messages among the ranks of one comm, over Gloo's buffers. Used by the lane. Gloo cannot test whether
-// a buffer has arrived, only wait for it. So one thread per peer waits, matches what arrives, and answers control messages whatever
-// the rank itself is doing. Sends leave from the caller's thread.
+// Sends, receives and control messages among the ranks of one comm, over Gloo's buffers. Used by the lane. Gloo cannot
+// test whether a buffer has arrived, only wait for it. So one thread per peer waits, matches what arrives, and answers
+// control messages whatever the rank itself is doing. Sends leave from the caller's thread.
 #pragma once
 
 #include <gloo/transport/unbound_buffer.h>
@@ -27,7 +27,8 @@ namespace medley::gloo_backend {
 using Memory8 = std::vector<std::byte>;
 using GlooBuffer = std::unique_ptr<::gloo::transport::UnboundBuffer>;
 
-/// What a rank is doing in its latest native collective: for messages, and to detect ranks that call different operations.
+/// What a rank is doing in its latest native collective: for messages, and to detect ranks that call different
+/// operations.
 struct Doing {
   std::uint64_t number = 0;
   std::uint32_t signature = 0;
@@ -38,7 +39,8 @@ class TagMatcher {
  public:
   TagMatcher(std::shared_ptr<Mesh> mesh, std::shared_ptr<Doorbell> doorbell);
   ~TagMatcher() { close(); }
-  /// Says goodbye to the peers and ends the readers. Waits a while for what was sent to arrive, unless poll_close() has.
+  /// Says goodbye to the peers and ends the readers. Waits a while for what was sent to arrive, unless poll_close()
+  /// has.
   void close() noexcept;
   /// Says goodbye without waiting: true when what was sent has arrived, or never will.
   bool poll_close() noexcept;
@@ -52,7 +54,8 @@ class TagMatcher {
   /// Ranks that have not been seen in collective `number`.
   std::vector<int> absent(std::uint64_t number);
 
-  /// Throws when a peer is lost, has aborted the comm, or has left though it is awaited; asks the others which collective they are in.
+  /// Throws when a peer is lost, has aborted the comm, or has left though it is awaited; asks the others which
+  /// collective they are in.
   void check();
   /// Throws the reason why a peer aborted the comm, or the mismatch between ranks that called different collectives.
   void throw_if_failed();
@@ -108,7 +111,8 @@ class TagMatcher {
   std::list<Arrival> unexpected_;
   Doing doing_;
   bool in_collective_ = false;
-  Deadline next_question_{};                 ///< when to ask the peers which collective they are in, while this rank is in one
+  /// When to ask the peers which collective they are in, while this rank is in one
+  Deadline next_question_{};
   std::chrono::milliseconds question_interval_{};
   bool stopped_ = false;  ///< nothing is delivered any more
   bool closing_ = false;  ///< connections that close now close in order
@@ -117,7 +121,7 @@ class TagMatcher {
   std::string
       first_note_;  ///< the reason a peer gave for aborting the comm, as received, and the rank it first came from
   Header first_header_;
-  std::atomic<bool> failed_{false};  ///< relaxed: a hint to take mutex_, under which the reason is read
+  std::atomic<bool> failed_{false};           ///< relaxed: a hint to take mutex_, under which the reason is read
   std::vector<std::unique_ptr<Peer>> peers_;  ///< by rank; null for this one
 };
 
@@ -145,7 +149,8 @@ struct TagMatcher::Peer {
   std::deque<Outgoing> outbox;  ///< sent and not acknowledged
   std::uint64_t forgotten = 0;  ///< number sent before those
   std::uint64_t told = 0;       ///< how many the peer knows were received
-  std::atomic<std::uint64_t> taken{0};  ///< received by the reader; relaxed: a count alone, in step with `told` by out_mutex
+  /// Received by the reader; relaxed: a count alone, in step with `told` by out_mutex
+  std::atomic<std::uint64_t> taken{0};
 
   std::array<Ready, envelopes_ready> ready;
   // Guarded by the matcher's mutex:

@@ -1,6 +1,6 @@
-// Gloo's TCP transport with one addition: every wait in it can be ended. Used by Mesh. Gloo alone cannot do that: when a connection
-// fails it wakes the waits for data that has not begun to arrive, but leaves a wait whose data has (its buffer is off the list by
-// then) until a timeout.
+// Gloo's TCP transport with one addition: every wait in it can be ended. Used by Mesh. Gloo alone cannot do that: when
+// a connection fails it wakes the waits for data that has not begun to arrive, but leaves a wait whose data has (its
+// buffer is off the list by then) until a timeout.
 #pragma once
 
 #include <gloo/transport/context.h>
@@ -21,8 +21,7 @@ class EndableTransport final : public ::gloo::transport::Context {
 
   std::unique_ptr<::gloo::transport::Pair>& getPair(int of) override { return tcp_->getPair(of); }
   std::unique_ptr<::gloo::transport::Pair>& createPair(int of) override;
-  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory,
-                                                                        std::size_t bytes) override;
+  std::unique_ptr<::gloo::transport::UnboundBuffer> createUnboundBuffer(void* memory, std::size_t bytes) override;
 
   /// Ends every wait, now and later, with an exception, and closes every connection: afterwards Gloo touches no memory.
   void sever() noexcept;

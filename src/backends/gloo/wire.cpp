@@ -3,9 +3,9 @@
 #include <medley/sdk/peer_abort.hpp>
 #include <nlohmann/json.hpp>
 
-#include "backends/gloo/tag_matcher.hpp"
 #include "backends/gloo/message_transfers.hpp"
 #include "backends/gloo/no_pipe_signal.hpp"
+#include "backends/gloo/tag_matcher.hpp"
 
 namespace medley::gloo_backend {
 namespace {
@@ -162,11 +162,8 @@ void TagMatcher::handle_answer(Peer& peer, const Header& header, std::span<const
       failed_ = true;
       doorbell_->ring();
       break;
-    case Kind::heard:
-      peer.heard = true;
-      break;
-    default:
-      break;
+    case Kind::heard: peer.heard = true; break;
+    default: break;
   }
   changed_.notify_all();
 }
@@ -193,9 +190,7 @@ void TagMatcher::try_post(Peer& peer, const Header& header, std::span<const std:
 }
 
 /// Makes the reader re-check what it waits for. Called with the mutex held.
-void TagMatcher::wake(Peer& peer) {
-  peer.ready[peer.next].buffer->abortWaitRecv();
-}
+void TagMatcher::wake(Peer& peer) { peer.ready[peer.next].buffer->abortWaitRecv(); }
 
 void TagMatcher::lose(Peer& peer) noexcept {
   const std::lock_guard lock(mutex_);

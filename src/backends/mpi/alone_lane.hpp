@@ -1,5 +1,5 @@
-// The lane of a process that no MPI launcher started and that is the only rank of its context. It initialises MPI on first use,
-// since a program that merely has MPI installed must not pay for it.
+// The lane of a process that no MPI launcher started and that is the only rank of its context. It initialises MPI on
+// first use, since a program that merely has MPI installed must not pay for it.
 #pragma once
 
 #include <medley/backend.hpp>

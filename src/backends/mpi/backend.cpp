@@ -15,15 +15,18 @@ namespace {
 class MpiBackend final : public Backend {
  public:
   MpiBackend(const BackendParams& params, bool in_a_job)
-      : in_a_job_(in_a_job), hosts_(params.hosts), store_(params.store), members_(join(params)),
-        event_count_(in_a_job && params.oversubscribed() ? BackoffPolicy{0, 200, true} : BackoffPolicy{200, 2000, false}) {}
+      : in_a_job_(in_a_job),
+        hosts_(params.hosts),
+        store_(params.store),
+        members_(join(params)),
+        event_count_(in_a_job && params.oversubscribed() ? BackoffPolicy{0, 200, true}
+                                                         : BackoffPolicy{200, 2000, false}) {}
 
   std::string_view name() const override { return "mpi"; }
   std::string version() const override { return Library::version(); }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
   bool native(Op op, DType dtype, ReduceOp reduce, Memory memory) const override {
-    return memory == Memory::host && collective_is_native(op) &&
-           (!reduces(op) || reduces_natively(dtype, reduce));
+    return memory == Memory::host && collective_is_native(op) && (!reduces(op) || reduces_natively(dtype, reduce));
   }
   std::string refuses(const std::vector<int>&) const override { return {}; }
   std::unique_ptr<Lane> connect(const CommParams& params) override {
@@ -88,7 +91,7 @@ class MpiBackend final : public Backend {
 }  // namespace
 }  // namespace medley::mpi
 
-extern "C" MEDLEY_API std::unique_ptr<medley::Backend> medley_mpi_create(
-    const medley::BackendParams& params, bool in_a_job) {
+extern "C" MEDLEY_API std::unique_ptr<medley::Backend> medley_mpi_create(const medley::BackendParams& params,
+                                                                         bool in_a_job) {
   return std::make_unique<medley::mpi::MpiBackend>(params, in_a_job);
 }

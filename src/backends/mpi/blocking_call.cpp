@@ -18,8 +18,9 @@ namespace {
 
 constexpr auto look_interval = std::chrono::milliseconds(10);  // interval of checks for dead members
 
-/// A thread that makes one call after the other and may never return from one. It stays between calls: on a busy core a new thread
-/// is scheduled after all others, which doubles the time of making a comm; a woken one is scheduled before them.
+/// A thread that makes one call after the other and may never return from one. It stays between calls: on a busy core a
+/// new thread is scheduled after all others, which doubles the time of making a comm; a woken one is scheduled before
+/// them.
 class CallingThread {
  public:
   /// One per process; never destroyed, since its thread stays until the end.
@@ -76,8 +77,7 @@ void Library::remember_process(int process, int mpi_rank) {
   for (const Process& known : processes_) {
     if (known.number == process) return;
   }
-  processes_.push_back(
-      {process, mpi_rank, Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)))});
+  processes_.push_back({process, mpi_rank, Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process, 0)))});
 }
 
 bool Library::lose_process(int process) noexcept {
@@ -96,8 +96,8 @@ bool Library::lose_dead() noexcept {
   int ended = -1;
   for (const Process& known : processes_) {
     pollfd file{known.file.fd(), POLLIN, 0};
-    const bool dead = known.file ? ::poll(&file, 1, 0) == 1
-                                 : kill(known.number, 0) != 0 && errno == ESRCH;  // no pidfds here
+    const bool dead =
+        known.file ? ::poll(&file, 1, 0) == 1 : kill(known.number, 0) != 0 && errno == ESRCH;  // no pidfds here
     if (!dead) continue;
     ended = known.mpi_rank;
     if (!said_farewell(known.mpi_rank)) break;
@@ -106,8 +106,7 @@ bool Library::lose_dead() noexcept {
   return ended >= 0;
 }
 
-void Library::call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline,
-                            std::function<void()> calls) {
+void Library::call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline, std::function<void()> calls) {
   const Guard guard(lock_);
   require_usable();
   if (one_thread_only_ || mpi_ranks.size() < 2) return calls();

@@ -7,8 +7,8 @@
 
 namespace medley::mpi {
 
-/// Describes `bytes` bytes at `offset`; makes a type only where the byte count does not fit an int. MPI keeps a type that a started
-/// operation uses, so this object may be destroyed as soon as the call returns.
+/// Describes `bytes` bytes at `offset`; makes a type only where the byte count does not fit an int. MPI keeps a type
+/// that a started operation uses, so this object may be destroyed as soon as the call returns.
 class Bulk {
  public:
   Bulk(std::int64_t bytes, std::int64_t chunk, std::int64_t offset = 0);

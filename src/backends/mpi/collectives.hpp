@@ -17,8 +17,8 @@ struct CommView {
   std::int64_t chunk;  ///< elements or bytes per MPI call, all ranks together
 };
 
-/// Whether MPI supports it. Not the rooted v-collectives: only the root knows their size, so ranks could not agree on what to do
-/// beyond MPI's int offsets. Nor reduce_scatterv, whose parts need not be adjacent, as MPI's must.
+/// Whether MPI supports it. Not the rooted v-collectives: only the root knows their size, so ranks could not agree on
+/// what to do beyond MPI's int offsets. Nor reduce_scatterv, whose parts need not be adjacent, as MPI's must.
 bool collective_is_native(Op op);
 
 void start_collective(const CommView& view, const Call& call, MpiTransfer& transfer);

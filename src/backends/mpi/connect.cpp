@@ -13,14 +13,16 @@ namespace {
 /// Makes progress in Medley; throws when the deadline has passed.
 void go_on(const CommParams& params) {
   if (std::chrono::steady_clock::now() > params.deadline) {
-    throw Error(ErrorKind::timeout, fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", params.name));
+    throw Error(
+        ErrorKind::timeout,
+        fmt::format("making comm {}: its ranks make other comms and did not come to this one in time", params.name));
   }
   params.progress();
   std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-/// A member's turn: a rank makes one comm at a time. Threads of one rank may make comms in any order, so turns are acquired for all
-/// members together, in ascending MPI rank, which cannot deadlock.
+/// A member's turn: a rank makes one comm at a time. Threads of one rank may make comms in any order, so turns are
+/// acquired for all members together, in ascending MPI rank, which cannot deadlock.
 class Turns {
  public:
   Turns(const CommParams& params, std::vector<int> ranks, Store& store) : store_(store) {

@@ -1,5 +1,5 @@
-// Makes the communicators of a comm. MPI's calls for that block until every member has entered, so a rank enters only when every
-// member is about to, and no member is in two of them at once.
+// Makes the communicators of a comm. MPI's calls for that block until every member has entered, so a rank enters only
+// when every member is about to, and no member is in two of them at once.
 #pragma once
 
 #include <medley/backend.hpp>

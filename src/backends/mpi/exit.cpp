@@ -1,5 +1,5 @@
-// The exit of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once only after success
-// here; otherwise only when every rank has reached its exit too.
+// The exit of a process in which we started MPI. MPI_Finalize waits for every rank, so it is called at once only after
+// success here; otherwise only when every rank has reached its exit too.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,9 +16,7 @@ namespace {
 // After a failure ranks reach their exits within moments of each other, or not at all.
 constexpr auto timeout = std::chrono::seconds(3);
 
-std::string farewell_key(int mpi_rank) {
-  return fmt::format("left/{}", mpi_rank);
-}
+std::string farewell_key(int mpi_rank) { return fmt::format("left/{}", mpi_rank); }
 
 }  // namespace
 

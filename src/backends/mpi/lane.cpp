@@ -42,8 +42,8 @@ void MpiLane::take_back(MpiTransfer* transfer) noexcept {
 Channel MpiLane::channel_of(const Call& call) const {
   if (call.tag < 0) return {comms_.internal, -1 - call.tag};
   if (call.tag > library_.largest_tag()) {
-    throw Error(ErrorKind::invalid, fmt::format("tag {} is larger than {}, the largest that this MPI has",
-                                                call.tag, library_.largest_tag()));
+    throw Error(ErrorKind::invalid, fmt::format("tag {} is larger than {}, the largest that this MPI has", call.tag,
+                                                library_.largest_tag()));
   }
   return {comms_.users, call.tag};
 }
@@ -88,13 +88,15 @@ Transfer* MpiLane::send(const Call& call) {
   const Channel channel = channel_of(call);
   const auto bytes = static_cast<std::size_t>(call.in_count) * size_of(call.dtype);
   if (!wire_.is_whole(bytes)) {
-    return start_message("MPI_Isend", [&](MpiTransfer& transfer) { return transfer.send_long(call, bytes, channel, next_rest()); });
+    return start_message("MPI_Isend",
+                         [&](MpiTransfer& transfer) { return transfer.send_long(call, bytes, channel, next_rest()); });
   }
   const Library::Guard guard(library_.lock());
   require_peers();
   MPI_Request request = MPI_REQUEST_NULL;
   const char* called = "MPI_Isend";
-  int code = MPI_Isend(call.in, static_cast<int>(bytes), MPI_BYTE, call.root, channel.tag, channel.comm, &request), done = 0;
+  int code = MPI_Isend(call.in, static_cast<int>(bytes), MPI_BYTE, call.root, channel.tag, channel.comm, &request),
+      done = 0;
   if (code == MPI_SUCCESS) {
     called = "MPI_Test";
     code = MPI_Test(&request, &done, MPI_STATUS_IGNORE);
@@ -123,7 +125,7 @@ Transfer* MpiLane::collective(const Call& call) {
     require_peers();
     start_collective({comms_.users, rank_, size_, library_.chunk()}, call, *transfer);
   }
-  return transfer->empty() ? nullptr : transfer.release();   // empty: there is nothing to transfer
+  return transfer->empty() ? nullptr : transfer.release();  // empty: there is nothing to transfer
 }
 
 void MpiLane::progress() {
@@ -134,8 +136,8 @@ void MpiLane::progress() {
   }
   // Polling a transfer progresses everything in MPI; without one somebody else must.
   if (active_ > 0 || !undelivered() || !library_.callable()) return;
-  // MPI does not report when it has passed everything to the network. The older the last message, the less likely it is unsent:
-  // polls become rarer, and a late message is late by an eighth.
+  // MPI does not report when it has passed everything to the network. The older the last message, the less likely it is
+  // unsent: polls become rarer, and a late message is late by an eighth.
   const auto now = std::chrono::steady_clock::now();
   if (now < next_probe_) return;
   next_probe_ = now + (now - last_sent_) / 8;

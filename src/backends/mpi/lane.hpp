@@ -19,8 +19,8 @@ namespace medley::mpi {
 
 class MpiLane final : public Lane {
  public:
-  /// `mpi_ranks`: the members' ranks in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a complete send may still
-  /// need progress here.
+  /// `mpi_ranks`: the members' ranks in MPI_COMM_WORLD. `far`: whether some are on other hosts, where a complete send
+  /// may still need progress here.
   MpiLane(Communicators comms, const CommParams& params, std::vector<int> mpi_ranks, bool far);
   ~MpiLane() override;
   MpiLane(const MpiLane&) = delete;

@@ -22,8 +22,7 @@ int wanted_level() {
   const std::string_view wish = text ? text : "";
   if (wish.empty() || wish == "serialized") return MPI_THREAD_SERIALIZED;
   if (wish == "multiple") return MPI_THREAD_MULTIPLE;
-  throw Error(ErrorKind::invalid,
-              fmt::format("MEDLEY_MPI_THREADS=\"{}\" is neither serialized nor multiple", wish));
+  throw Error(ErrorKind::invalid, fmt::format("MEDLEY_MPI_THREADS=\"{}\" is neither serialized nor multiple", wish));
 }
 
 std::int64_t chunk_of_environment() {
@@ -56,8 +55,7 @@ std::string Library::version() {
   std::string line(text.data());
   line = line.substr(0, line.find_first_of(",\n"));
   for (const char* filler : {"Version:", "\t"}) {
-    if (const std::size_t at = line.find(filler); at != line.npos)
-      line.erase(at, std::string_view(filler).size());
+    if (const std::size_t at = line.find(filler); at != line.npos) line.erase(at, std::string_view(filler).size());
   }
   if (const std::size_t v = line.find(" v"); v != line.npos) line.erase(v + 1, 1);
   return line;
@@ -110,7 +108,9 @@ void Library::require_usable() const {
                                                   lost));
   }
   if (!of_use()) {
-    throw Error(ErrorKind::timeout, "MPI is of no more use in this process: ranks with which it made a comm did not come before the deadline");
+    throw Error(
+        ErrorKind::timeout,
+        "MPI is of no more use in this process: ranks with which it made a comm did not come before the deadline");
   }
   if (ours_ && fork_guard_.here()) return;  // we finalise it at the end of the process
   if (!usable()) throw Error(ErrorKind::unavailable, "the application has finalised MPI");

@@ -1,5 +1,5 @@
-// MPI in this process: initialised once, shared by all contexts, finalised at the end of the process if we started it. Every MPI
-// call during operations is made under lock(), since one engine's lock does not exclude another's.
+// MPI in this process: initialised once, shared by all contexts, finalised at the end of the process if we started it.
+// Every MPI call during operations is made under lock(), since one engine's lock does not exclude another's.
 #pragma once
 
 #include <mpi.h>
@@ -44,8 +44,8 @@ class Library {
   /// Such as "Open MPI 4.1.4"; MPI need not be initialised for it.
   static std::string version();
 
-  /// Initialises MPI unless it already is. Thread level: SERIALIZED, or MULTIPLE when MEDLEY_MPI_THREADS=multiple says that the
-  /// application calls MPI from its own threads too.
+  /// Initialises MPI unless it already is. Thread level: SERIALIZED, or MULTIPLE when MEDLEY_MPI_THREADS=multiple says
+  /// that the application calls MPI from its own threads too.
   void start();
 
   Spinlock& lock() { return lock_; }
@@ -55,31 +55,33 @@ class Library {
   /// Whether only the thread that initialised MPI may call it, and whether this is another one.
   bool one_thread_only() const { return one_thread_only_; }
   bool wrong_thread() const;
-  /// Whether MPI can be called at all: not before it is initialised, after the application has finalised it, or in a forked child.
+  /// Whether MPI can be called at all: not before it is initialised, after the application has finalised it, or in a
+  /// forked child.
   bool usable() const;
   /// Whether this thread may call it now without the risk of waiting for a lost rank.
   bool callable() const { return of_use() && usable() && !wrong_thread(); }
   /// Whether no rank was lost and no thread is stuck in MPI.
-  bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }   // relaxed: one word, set once
+  // Relaxed: one word, set once
+  bool of_use() const { return lost_rank() < 0 && !stuck_.load(std::memory_order_relaxed); }
   /// Throws when MPI cannot be called, or when a rank was lost: MPI guarantees nothing after that.
   void require_usable() const;
 
-  /// A rank of MPI_COMM_WORLD is dead: MPI is unusable in this process. -1: none is. (relaxed: one word, set once, and nothing is
-  /// read behind it)
+  /// A rank of MPI_COMM_WORLD is dead: MPI is unusable in this process. -1: none is. (relaxed: one word, set once, and
+  /// nothing is read behind it)
   void lose(int mpi_rank) noexcept;
   /// Registers processes of this host, so that one can be declared lost by its process id; false: it is unknown.
   void remember_process(int process, int mpi_rank);
   bool lose_process(int process) noexcept;
-  /// Makes calls that block on these ranks inside MPI, under lock(). If one of them has died, or the deadline passes, MPI never
-  /// returns: this throws, the calls stay on their own thread, and MPI is unusable. They own what they use.
+  /// Makes calls that block on these ranks inside MPI, under lock(). If one of them has died, or the deadline passes,
+  /// MPI never returns: this throws, the calls stay on their own thread, and MPI is unusable. They own what they use.
   void call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline, std::function<void()> calls);
-  int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }   // relaxed: as lose() says
+  int lost_rank() const { return lost_rank_.load(std::memory_order_relaxed); }  // relaxed: as lose() says
   /// An operation was abandoned: peers may never complete what they share with us.
   void note_abort() { aborted_ = true; }
   /// Keeps it until MPI is done with it.
   void adopt(Orphan orphan);
-  /// Frees communicators once every member has closed them in order. MPI reuses the id of a freed communicator, and messages that
-  /// were never received would arrive there; so a comm that failed anywhere is never freed.
+  /// Frees communicators once every member has closed them in order. MPI reuses the id of a freed communicator, and
+  /// messages that were never received would arrive there; so a comm that failed anywhere is never freed.
   void defer_free(const Communicators& comms) noexcept;
   /// Frees the communicators that all members have released, and the memory of orphans that have completed.
   void sweep() noexcept;

@@ -1,5 +1,5 @@
-// A lane for an MPI initialised below MPI_THREAD_SERIALIZED: only the thread that initialised it may call it. Operations started by
-// other threads wait, in order, for that thread's next call of Medley.
+// A lane for an MPI initialised below MPI_THREAD_SERIALIZED: only the thread that initialised it may call it.
+// Operations started by other threads wait, in order, for that thread's next call of Medley.
 #pragma once
 
 #include <deque>

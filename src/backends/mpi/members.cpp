@@ -20,9 +20,7 @@ struct Card {
   std::string library;
 };
 
-std::string key(int rank) {
-  return fmt::format("member/{}", rank);
-}
+std::string key(int rank) { return fmt::format("member/{}", rank); }
 
 Card own_card() {
   Card card;
@@ -70,14 +68,13 @@ void expect_one_job(const std::vector<Card>& cards) {
     const auto [twin, is_new] = owner.emplace(card.rank, r);
     if (is_new && card.size == first.size && card.job == first.job) continue;
     const int other = is_new ? 0 : twin->second;
-    throw Error(
-        ErrorKind::unavailable,
-        fmt::format("ranks {} and {} are not in one MPI job (they are rank {} of {} and rank {} of {} of "
-                    "MPI_COMM_WORLD); start all of them with one mpirun of {}, or with medley run -n N "
-                    "--backends mpi",
-                    other, r, cards[static_cast<std::size_t>(other)].rank,
-                    cards[static_cast<std::size_t>(other)].size, card.rank, card.size, card.library),
-        {.ranks = {other, r}});
+    throw Error(ErrorKind::unavailable,
+                fmt::format("ranks {} and {} are not in one MPI job (they are rank {} of {} and rank {} of {} of "
+                            "MPI_COMM_WORLD); start all of them with one mpirun of {}, or with medley run -n N "
+                            "--backends mpi",
+                            other, r, cards[static_cast<std::size_t>(other)].rank,
+                            cards[static_cast<std::size_t>(other)].size, card.rank, card.size, card.library),
+                {.ranks = {other, r}});
   }
 }
 

@@ -11,7 +11,8 @@ struct Members {
   std::vector<int> mpi_ranks;  ///< by world rank of the context
 };
 
-/// Exchanged through the context's store: a context may number its ranks differently from MPI. Throws when they are not in one MPI job.
+/// Exchanged through the context's store: a context may number its ranks differently from MPI. Throws when they are not
+/// in one MPI job.
 Members meet_members(const BackendParams& params);
 
 /// Announces that this rank cannot take part, so that no rank waits for it.

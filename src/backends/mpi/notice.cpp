@@ -54,11 +54,11 @@ std::optional<Error> Mailbox::look() {
   if (MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &arrived, &message, &status) != MPI_SUCCESS || !arrived)
     return std::nullopt;
   Notice notice{};
-  if (MPI_Mrecv(&notice, sizeof notice, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-    return std::nullopt;
+  if (MPI_Mrecv(&notice, sizeof notice, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS) return std::nullopt;
   notice.sentence.back() = 0;
   const auto count = static_cast<std::size_t>(std::clamp<std::int32_t>(notice.ranks, 0, notice.rank.size()));
-  return peer_abort(status.MPI_SOURCE, notice.kind, notice.sentence.data(), {notice.rank.begin(), notice.rank.begin() + count});
+  return peer_abort(status.MPI_SOURCE, notice.kind, notice.sentence.data(),
+                    {notice.rank.begin(), notice.rank.begin() + count});
 }
 
 }  // namespace medley::mpi

@@ -15,10 +15,7 @@ constexpr std::int64_t int_max = std::numeric_limits<int>::max();
 class Parts {
  public:
   Parts(const std::int64_t* counts, const std::int64_t* offsets, int size, DType dtype)
-      : counts_(counts),
-        offsets_(offsets),
-        size_(size),
-        element_(static_cast<std::int64_t>(size_of(dtype))) {}
+      : counts_(counts), offsets_(offsets), size_(size), element_(static_cast<std::int64_t>(size_of(dtype))) {}
   std::int64_t bytes(int r) const { return counts_[r] * element_; }
   std::int64_t offset(int r) const { return offsets_[r] * element_; }
   std::int64_t total() const {
@@ -41,8 +38,8 @@ class Parts {
   std::int64_t element_;
 };
 
-/// Counts, offsets and types of one side of MPI_Ialltoallw, whose offsets are bytes. A part that exceeds ints becomes a type with
-/// its offset inside.
+/// Counts, offsets and types of one side of MPI_Ialltoallw, whose offsets are bytes. A part that exceeds ints becomes a
+/// type with its offset inside.
 struct Side {
   Side(const CommView& view, const Parts& parts, MpiTransfer& transfer) {
     const auto n = static_cast<std::size_t>(parts.size());
@@ -91,8 +88,7 @@ void all_gatherv(const CommView& view, const Call& call, MpiTransfer& transfer) 
                          static_cast<std::size_t>(parts.bytes(r)));
     at += parts.bytes(r);
   }
-  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, out, counts, offsets, MPI_BYTE, view.comm,
-                        transfer.request()),
+  check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_BYTE, out, counts, offsets, MPI_BYTE, view.comm, transfer.request()),
         "MPI_Iallgatherv");
 }
 
@@ -100,8 +96,7 @@ void all_to_allv(const CommView& view, const Call& call, MpiTransfer& transfer) 
   const Parts in(call.in_counts, call.in_offsets, view.size, call.dtype);
   const Parts out(call.out_counts, call.out_offsets, view.size, call.dtype);
   const void* from = call.in;
-  if (call.in == call.out &&
-      in.extent() > 0) {  // parts may overlap in any way: what is sent is copied
+  if (call.in == call.out && in.extent() > 0) {  // parts may overlap in any way: what is sent is copied
     const auto bytes = static_cast<std::size_t>(in.extent());
     from = std::memcpy(transfer.stage(bytes), call.in, bytes);
   }

@@ -12,8 +12,7 @@
 namespace medley::mpi {
 namespace {
 
-constexpr Flavour own =
-    std::string_view(MEDLEY_MPI_VARIANT) == "openmpi" ? Flavour::open_mpi : Flavour::mpich;
+constexpr Flavour own = std::string_view(MEDLEY_MPI_VARIANT) == "openmpi" ? Flavour::open_mpi : Flavour::mpich;
 
 /// The body of a variant is beside its plugin.
 std::string body_of(std::string_view variant) {
@@ -38,8 +37,8 @@ CreateFunction* load(std::string_view variant, std::string& reason) {
 std::string unavailable() {
   const auto evidence = find_mpi_of_process();
   if (evidence && evidence->flavour != own)
-    return fmt::format("{}, and one process uses one MPI only, so the build for {} is not for it",
-                       evidence->because, name(own));
+    return fmt::format("{}, and one process uses one MPI only, so the build for {} is not for it", evidence->because,
+                       name(own));
   if (!evidence && started_as_one_of_several()) return how_to_start;
   std::string reason;
   // A single process may use either; the choice must not depend on the order of the files.

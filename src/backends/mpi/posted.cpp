@@ -36,8 +36,9 @@ bool Posted::test(std::size_t begin, std::size_t count) {
   if (complete == MPI_UNDEFINED || complete == 0) return false;
   std::array<MpiTransfer*, at_once> owners;
   for (int i = 0; i < complete; ++i) owners[i] = owners_[begin + static_cast<std::size_t>(places[i])];
-  for (int i = 0; i < complete; ++i) take(owners[i]->place_);   // which moves others
-  for (int i = 0; i < complete; ++i) owners[i]->tested(statuses[i], code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR);
+  for (int i = 0; i < complete; ++i) take(owners[i]->place_);  // which moves others
+  for (int i = 0; i < complete; ++i)
+    owners[i]->tested(statuses[i], code == MPI_SUCCESS ? MPI_SUCCESS : statuses[i].MPI_ERROR);
   return true;
 }
 

@@ -1,5 +1,5 @@
-// Messages of a lane whose requests are tested together, by one MPI call per pass of the engine. Used by the lane and its transfers,
-// under the library's lock.
+// Messages of a lane whose requests are tested together, by one MPI call per pass of the engine. Used by the lane and
+// its transfers, under the library's lock.
 #pragma once
 
 #include <mpi.h>
@@ -11,8 +11,8 @@ namespace medley::mpi {
 
 class MpiTransfer;
 
-/// MPI_Test of a request that is not complete progresses the whole library: with 64 receives pending, one pass of single tests took
-/// as long as receiving 30 messages.
+/// MPI_Test of a request that is not complete progresses the whole library: with 64 receives pending, one pass of
+/// single tests took as long as receiving 30 messages.
 class Posted {
  public:
   void add(MPI_Request request, MpiTransfer* owner);
@@ -23,15 +23,15 @@ class Posted {
   bool empty() const { return requests_.empty(); }
 
  private:
-  static constexpr std::size_t at_once = 64;    ///< requests in one MPI call
-  static constexpr std::size_t in_a_pass = 512; ///< a pass holds the engine's lock: some 2 µs
+  static constexpr std::size_t at_once = 64;     ///< requests in one MPI call
+  static constexpr std::size_t in_a_pass = 512;  ///< a pass holds the engine's lock: some 2 µs
 
   bool test(std::size_t begin, std::size_t count);
   MPI_Request take(std::size_t place) noexcept;
 
   std::vector<MPI_Request> requests_;
-  std::vector<MpiTransfer*> owners_;   ///< by the same index
-  std::size_t next_ = 0;               ///< where the next pass begins
+  std::vector<MpiTransfer*> owners_;  ///< by the same index
+  std::size_t next_ = 0;              ///< where the next pass begins
 };
 
 }  // namespace medley::mpi

@@ -28,7 +28,8 @@ int MpiTransfer::send_long(const Call& call, std::size_t bytes, Channel begin, C
   const std::size_t here = lane_.wire().with_header(bytes);
   if (here > 0) std::memcpy(first(), call.in, here);
   write_header(first() + here, {static_cast<std::int64_t>(bytes), rest.tag});
-  int code = MPI_Isend(first(), static_cast<int>(here + header_bytes), MPI_BYTE, call.root, begin.tag, begin.comm, request());
+  int code =
+      MPI_Isend(first(), static_cast<int>(here + header_bytes), MPI_BYTE, call.root, begin.tag, begin.comm, request());
   const auto* data = static_cast<const std::byte*>(call.in);
   for (std::size_t at = here, now = 0; at < bytes && code == MPI_SUCCESS; at += now) {
     now = std::min(lane_.wire().slice(bytes), bytes - at);
@@ -44,8 +45,8 @@ int MpiTransfer::post(const Call& call, Channel begin) {
   out_ = call.out;
   room_ = call.out_count * static_cast<std::int64_t>(size_of(call.dtype));
   awaits_first_ = true;
-  return MPI_Irecv(first(), static_cast<int>(lane_.wire().first_bytes()), MPI_BYTE, call.root < 0 ? MPI_ANY_SOURCE : call.root, begin.tag,
-                   begin.comm, request());
+  return MPI_Irecv(first(), static_cast<int>(lane_.wire().first_bytes()), MPI_BYTE,
+                   call.root < 0 ? MPI_ANY_SOURCE : call.root, begin.tag, begin.comm, request());
 }
 
 /// A message that does not fit is still received, so that its sender completes.
@@ -75,13 +76,9 @@ std::byte* MpiTransfer::stage(std::size_t bytes) {
   return staged_.data();
 }
 
-int* MpiTransfer::numbers(std::size_t count) {
-  return numbers_.emplace_back(count).data();
-}
+int* MpiTransfer::numbers(std::size_t count) { return numbers_.emplace_back(count).data(); }
 
-MPI_Datatype* MpiTransfer::types(std::size_t count) {
-  return types_.emplace_back(count, MPI_BYTE).data();
-}
+MPI_Datatype* MpiTransfer::types(std::size_t count) { return types_.emplace_back(count, MPI_BYTE).data(); }
 
 Poll MpiTransfer::poll() {
   if (!failure_.empty()) return await_cause();
@@ -128,7 +125,8 @@ void MpiTransfer::tested(const MPI_Status& status, int code) noexcept {
 
 void MpiTransfer::note_failure(int code, const char* call) {
   if (is_truncation(code)) {
-    throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)), {.ranks = awaited()});
+    throw Error(ErrorKind::mismatch, fmt::format("ranks gave different counts: {}", text_of(code)),
+                {.ranks = awaited()});
   }
   failure_ = fmt::format("{} failed: {}", call, text_of(code));
   failed_since_ = std::chrono::steady_clock::now();
@@ -142,9 +140,8 @@ Poll MpiTransfer::await_cause() const {
 }
 
 void MpiTransfer::fail_too_long() const {
-  const std::string sent = tag_ < 0
-                               ? fmt::format("rank {} gave other counts: it sent {} bytes", source_, bytes_)
-                               : fmt::format("rank {} sent {} bytes with tag {}", source_, bytes_, tag_);
+  const std::string sent = tag_ < 0 ? fmt::format("rank {} gave other counts: it sent {} bytes", source_, bytes_)
+                                    : fmt::format("rank {} sent {} bytes with tag {}", source_, bytes_, tag_);
   throw Error(ErrorKind::mismatch, fmt::format("{}, and the receive has room for {}", sent, room_),
               {.ranks = {source_}});
 }
@@ -158,7 +155,8 @@ std::vector<int> MpiTransfer::awaited() const {
   return ranks;
 }
 
-/// MPI can only cancel a receive without a message: everything it may still use is kept until it completes, or the process ends.
+/// MPI can only cancel a receive without a message: everything it may still use is kept until it completes, or the
+/// process ends.
 void MpiTransfer::give_up(std::shared_ptr<const void> memory) noexcept {
   Orphan orphan;
   const Library::Guard guard(lane_.library().lock());

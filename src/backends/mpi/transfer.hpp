@@ -1,5 +1,6 @@
-// A started operation: one MPI request, or several where one call cannot hold it, and the memory they need. Made and reused by the lane.
-// A receive is posted for the first part of its message, into memory of its own; if there is more, the rest is posted to its place.
+// A started operation: one MPI request, or several where one call cannot hold it, and the memory they need. Made and
+// reused by the lane. A receive is posted for the first part of its message, into memory of its own; if there is more,
+// the rest is posted to its place.
 #pragma once
 
 #include <mpi.h>
@@ -75,22 +76,22 @@ class MpiTransfer final : public Transfer {
 
   MpiLane& lane_;
   int peer_ = everyone, source_ = -1;
-  int tag_ = 0;                ///< Medley's tag
-  void* out_ = nullptr;        ///< of a receive
-  std::int64_t room_ = 0;      ///< capacity there, in bytes
-  std::int64_t bytes_ = 0;     ///< of its message
-  bool awaits_first_ = false;  ///< its posted receive has no message yet
-  std::unique_ptr<std::byte[]> first_;   ///< the first part of a message
+  int tag_ = 0;                         ///< Medley's tag
+  void* out_ = nullptr;                 ///< of a receive
+  std::int64_t room_ = 0;               ///< capacity there, in bytes
+  std::int64_t bytes_ = 0;              ///< of its message
+  bool awaits_first_ = false;           ///< its posted receive has no message yet
+  std::unique_ptr<std::byte[]> first_;  ///< the first part of a message
   // Of a message that is tested together with others (Posted).
   bool posted_ = false, tested_ = false;
-  std::size_t place_ = 0;      ///< there
-  MPI_Status status_{};        ///< once tested
+  std::size_t place_ = 0;  ///< there
+  MPI_Status status_{};    ///< once tested
   int code_ = MPI_SUCCESS;
   PollList* list_ = nullptr;
-  Polled* owner_ = nullptr;    ///< to poll it then
-  std::string failure_{};      ///< MPI's error when it failed the operation
+  Polled* owner_ = nullptr;  ///< to poll it then
+  std::string failure_{};    ///< MPI's error when it failed the operation
   Deadline failed_since_{};
-  std::size_t next_ = 0;       ///< the first request that is not complete
+  std::size_t next_ = 0;  ///< the first request that is not complete
   std::vector<MPI_Request> requests_;
   std::vector<std::byte> staged_;
   std::vector<Copy> copies_;

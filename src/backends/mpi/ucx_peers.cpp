@@ -15,8 +15,8 @@ namespace medley::mpi {
 namespace {
 
 // As UCX 1.10 and later declare them (ucs/debug/log_def.h): this body is linked with MPI only.
-using LogHandler = int (*)(const char* file, unsigned line, const char* function, int level,
-                           const void* component, const char* format, va_list arguments);
+using LogHandler = int (*)(const char* file, unsigned line, const char* function, int level, const void* component,
+                           const char* format, va_list arguments);
 using PushHandler = void (*)(LogHandler);
 using GetVersion = void (*)(unsigned* major, unsigned* minor, unsigned* patch);
 constexpr int fatal = 0, stop = 0, go_on = 1;
@@ -52,8 +52,7 @@ bool handlers_have_this_form() {
 
 void survive_dead_peers() {
   if (!handlers_have_this_form()) return;
-  void* const ucs =
-      dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD);  // never closed: the handler is there until the end
+  void* const ucs = dlopen("libucs.so.0", RTLD_NOW | RTLD_NOLOAD);  // never closed: the handler is there until the end
   const auto push = ucs ? reinterpret_cast<PushHandler>(dlsym(ucs, "ucs_log_push_handler")) : nullptr;
   if (push) push(on_message);
 }

@@ -17,9 +17,7 @@ bool set(const char* variable) {
 }
 
 /// A symbol that only Open MPI and its descendants have.
-Flavour flavour_of(void* handle) {
-  return dlsym(handle, "ompi_mpi_comm_world") ? Flavour::open_mpi : Flavour::mpich;
-}
+Flavour flavour_of(void* handle) { return dlsym(handle, "ompi_mpi_comm_world") ? Flavour::open_mpi : Flavour::mpich; }
 
 int note_mpi(dl_phdr_info* object, std::size_t, void* found) {
   const char* file = std::strrchr(object->dlpi_name, '/');
@@ -30,7 +28,8 @@ int note_mpi(dl_phdr_info* object, std::size_t, void* found) {
   return 0;
 }
 
-/// An MPI in this process that is initialised, wherever its symbols are visible (Python loads mpi4py's library with local symbols).
+/// An MPI in this process that is initialised, wherever its symbols are visible (Python loads mpi4py's library with
+/// local symbols).
 std::optional<Flavour> initialised_mpi() {
   std::vector<std::string> files;
   dl_iterate_phdr(note_mpi, &files);
@@ -58,9 +57,7 @@ std::optional<Flavour> launcher() {
 
 }  // namespace
 
-const char* name(Flavour flavour) {
-  return flavour == Flavour::open_mpi ? "Open MPI" : "MPICH";
-}
+const char* name(Flavour flavour) { return flavour == Flavour::open_mpi ? "Open MPI" : "MPICH"; }
 
 std::optional<Evidence> find_mpi_of_process() {
   const auto started_by = launcher();
@@ -69,13 +66,11 @@ std::optional<Evidence> find_mpi_of_process() {
   // What the program is linked with would also be found by our own calls.
   if (dlsym(RTLD_DEFAULT, "MPI_Init")) {
     const Flavour linked = flavour_of(RTLD_DEFAULT);
-    return Evidence{linked, fmt::format("this program is linked with {}", name(linked)),
-                    started_by == linked};
+    return Evidence{linked, fmt::format("this program is linked with {}", name(linked)), started_by == linked};
   }
   if (const char* chosen = std::getenv("MEDLEY_MPI"); chosen && *chosen) {
     const Flavour flavour = std::strcmp(chosen, "mpich") == 0 ? Flavour::mpich : Flavour::open_mpi;
-    return Evidence{flavour, fmt::format("MEDLEY_MPI={} chooses {}", chosen, name(flavour)),
-                    started_by.has_value()};
+    return Evidence{flavour, fmt::format("MEDLEY_MPI={} chooses {}", chosen, name(flavour)), started_by.has_value()};
   }
   if (started_by)
     return Evidence{*started_by, fmt::format("{}'s launcher started this process", name(*started_by)), true};

@@ -8,15 +8,16 @@
 
 namespace medley::mpi {
 
-/// Every message begins with one MPI message of bounded length, its first part, so that a receive can be posted before the length is
-/// known: in Open MPI 4.1 a message above the eager limit overruns a receive that is too short, and MPICH ends a process whose
-/// application initialised MPI.
+/// Every message begins with one MPI message of bounded length, its first part, so that a receive can be posted before
+/// the length is known: in Open MPI 4.1 a message above the eager limit overruns a receive that is too short, and MPICH
+/// ends a process whose application initialised MPI.
 ///
 /// The length of the first part says what it is:
 ///   header_bytes  a header alone; the whole message follows
 ///   first_bytes   the first `whole_bytes` of the message, then a header; the rest follows
 ///   other         the whole message
-/// What follows is sent on the internal communicator, with the tag that the header names. The same on all ranks of a comm.
+/// What follows is sent on the internal communicator, with the tag that the header names. The same on all ranks of a
+/// comm.
 struct Header {
   std::int64_t bytes;  ///< of the whole message
   std::int32_t tag;    ///< of what follows
@@ -33,23 +34,26 @@ class Wire {
   std::size_t first_bytes() const { return first_bytes_; }
   bool is_whole(std::size_t bytes) const { return bytes <= whole_bytes() && bytes != header_bytes; }
   /// How much of a message that is not whole goes with its header.
-  std::size_t with_header(std::size_t bytes) const { return bytes > header_bytes && bytes <= in_slices_ ? whole_bytes() : 0; }
+  std::size_t with_header(std::size_t bytes) const {
+    return bytes > header_bytes && bytes <= in_slices_ ? whole_bytes() : 0;
+  }
   /// What follows the header is sent in slices of this size.
   std::size_t slice(std::size_t bytes) const { return bytes <= in_slices_ ? first_bytes_ : bytes; }
   bool has_header(std::size_t first) const { return first == header_bytes || first == first_bytes_; }
 
  private:
-  // Open MPI's eager limit between ranks of one host is 4 KiB, with its own header of up to 72 bytes. Between hosts each message is a
-  // system call, and a copy costs little beside it: two namespace hosts, 64 KiB 51 µs after a header, 41 matched before it was received.
+  // Open MPI's eager limit between ranks of one host is 4 KiB, with its own header of up to 72 bytes. Between hosts
+  // each message is a system call, and a copy costs little beside it: two namespace hosts, 64 KiB 51 µs after a header,
+  // 41 matched before it was received.
   static constexpr std::size_t near_bytes = 4000, far_bytes = (64u << 10) + header_bytes;
-  // A rendezvous inside a host costs two system calls. EPYC guest, by Open MPI, one way: 4 KiB 1.8 µs, in two slices 0.6; 16 KiB 2.5
-  // and 1.2 on cores that share a cache, 3.3 and 3.2 on cores that do not.
+  // A rendezvous inside a host costs two system calls. EPYC guest, by Open MPI, one way: 4 KiB 1.8 µs, in two slices
+  // 0.6; 16 KiB 2.5 and 1.2 on cores that share a cache, 3.3 and 3.2 on cores that do not.
   static constexpr std::size_t near_in_slices = 16384;
 
   std::size_t whole_bytes() const { return first_bytes_ - header_bytes; }
 
   std::size_t first_bytes_;
-  std::size_t in_slices_;   ///< messages up to here
+  std::size_t in_slices_;  ///< messages up to here
 };
 
 inline void write_header(std::byte* to, const Header& header) {
@@ -64,8 +68,8 @@ inline Header read_header(const std::byte* from) {
   return header;
 }
 
-/// Tags of what follows headers, on the internal communicator: above those of filled-in collectives and of notices. A sender counts
-/// through them, so that a tag is free again long before it is reused.
+/// Tags of what follows headers, on the internal communicator: above those of filled-in collectives and of notices. A
+/// sender counts through them, so that a tag is free again long before it is reused.
 inline constexpr int first_rest_tag = internal_tags + 1, rest_tags = 1 << 20;
 
 }  // namespace medley::mpi

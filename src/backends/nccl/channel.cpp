@@ -8,13 +8,13 @@
 namespace medley::nccl {
 namespace {
 
-constexpr std::size_t headers_at_once = 128;   // one page of pinned memory
-constexpr auto store_interval = std::chrono::milliseconds(1);   // each query of the store takes a round trip
+constexpr std::size_t headers_at_once = 128;                   // one page of pinned memory
+constexpr auto store_interval = std::chrono::milliseconds(1);  // each query of the store takes a round trip
 
 }  // namespace
 
-Channel::Channel(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
-                 int peer, bool sends)
+Channel::Channel(const CommParams& params, StoreAgent& store_agent, int device,
+                 std::shared_ptr<cuda::DeviceClock> clock, int peer, bool sends)
     : store_agent_(store_agent),
       store_(params.store),
       key_(fmt::format("pair/{}-{}", sends ? params.rank : peer, sends ? peer : params.rank)),

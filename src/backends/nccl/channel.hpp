@@ -1,6 +1,7 @@
-// Messages of one pair of ranks in one direction: a two-rank communicator and a stream of their own, since in a shared stream a
-// receive would block a send. The first message connects it. Later ones need not wait for the peer, so they use the communicator
-// whose calls return when the work is in the stream, and NCCL starts no thread for them (Communicator::fast).
+// Messages of one pair of ranks in one direction: a two-rank communicator and a stream of their own, since in a shared
+// stream a receive would block a send. The first message connects it. Later ones need not wait for the peer, so they
+// use the communicator whose calls return when the work is in the stream, and NCCL starts no thread for them
+// (Communicator::fast).
 #pragma once
 
 #include <chrono>
@@ -16,12 +17,13 @@
 
 namespace medley::nccl {
 
-/// NCCL has neither tags nor lengths: every message carries a header with both, so that a wrong match is an error and not wrong data.
+/// NCCL has neither tags nor lengths: every message carries a header with both, so that a wrong match is an error and
+/// not wrong data.
 struct MessageHeader {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;
   std::uint64_t number = 0;
-  std::uint64_t proof = 0;   ///< checksum of the other three: shows when all of them have arrived
+  std::uint64_t proof = 0;  ///< checksum of the other three: shows when all of them have arrived
 
   void seal() { proof = mix(); }
   bool sealed() const { return proof == mix(); }
@@ -33,16 +35,18 @@ struct MessageHeader {
 class Channel {
  public:
   /// `sends`: this rank sends, `peer` receives.
-  Channel(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock, int peer,
-          bool sends);
-  /// Its communicator's destruction is deferred and its pinned memory kept: freeing either would wait for every running kernel.
+  Channel(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock,
+          int peer, bool sends);
+  /// Its communicator's destruction is deferred and its pinned memory kept: freeing either would wait for every running
+  /// kernel.
   ~Channel() { retire(std::move(comm_), device_); }
 
   /// Progresses the connection; true once messages can be launched. Throws what went wrong.
   bool connected();
   /// Whether NCCL takes another message without waiting for an earlier one.
   bool has_room() const { return track_.outstanding() < most_outstanding; }
-  /// Enqueues one message and its header; false if NCCL continues in the background, which it does with the first message only.
+  /// Enqueues one message and its header; false if NCCL continues in the background, which it does with the first
+  /// message only.
   bool launch(const Call& call, MessageHeader* header);
   bool idle() { return comm_->idle(); }
   void look_for_errors();
@@ -57,11 +61,12 @@ class Channel {
   std::uint64_t next_number() { return ++messages_; }
 
  private:
-  /// NCCL hands up to 32 pieces of a message to its network thread, through a list of 2,048 entries, and waits when the list is full.
+  /// NCCL hands up to 32 pieces of a message to its network thread, through a list of 2,048 entries, and waits when the
+  /// list is full.
   static constexpr std::size_t most_outstanding = 32;
   StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
-  StoreAgent::TicketRef looked_;   ///< for the peer's NCCL id
+  StoreAgent::TicketRef looked_;  ///< for the peer's NCCL id
   std::string key_;
   const int device_;
   int peer_;
@@ -69,9 +74,9 @@ class Channel {
   std::optional<ncclUniqueId> id_;
   std::chrono::steady_clock::time_point next_look_{};
   std::unique_ptr<Communicator> comm_;
-  bool splitting_ = false;         ///< fast() is being made
+  bool splitting_ = false;  ///< fast() is being made
   bool connected_ = false;
-  bool pair_connected_ = false;    ///< by the first message
+  bool pair_connected_ = false;  ///< by the first message
   std::optional<Error> broken_;
   Track track_;
   std::vector<MessageHeader*> headers_;

@@ -49,7 +49,7 @@ bool exchange_parts(const CommView& view, const Call& call, const void* in) {
     const Part take = to_all || !scatters ? (takes ? out_part(call, r, view.size) : Part{}) : Part{0, call.out_count};
     const void* const from = gives ? at(in, give.offset, call.dtype) : nullptr;
     void* const to = takes ? at(call.out, take.offset, call.dtype) : nullptr;
-    if (r == view.rank && (!gives || !takes || to == from)) continue;   // it is already in place
+    if (r == view.rank && (!gives || !takes || to == from)) continue;  // it is already in place
     if (gives) exchange.send(from, r == view.rank ? take.count : give.count, r);
     if (takes) exchange.recv(to, take.count, r);
   }
@@ -80,10 +80,11 @@ class Scratch {
 };
 
 /// Sends every rank's elements [first, first + count) of what rank `of` combines to that rank; `of` < 0: to all.
-bool gather_inputs(const CommView& view, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count, int of) {
+bool gather_inputs(const CommView& view, const Call& call, std::byte* scratch, std::int64_t first, std::int64_t count,
+                   int of) {
   Exchange exchange(view, call.dtype, of < 0 ? Pattern::everybody : Pattern::to_root, of);
   for (int r = 0; r < view.size; ++r) {
-    const bool gives = of < 0 || of == r;         // rank r combines, so it needs mine
+    const bool gives = of < 0 || of == r;  // rank r combines, so it needs mine
     const bool takes = of < 0 || of == view.rank;
     const void* mine = at(call.in, first, call.dtype);
     void* room = at(static_cast<void*>(scratch), r * count, call.dtype);
@@ -127,8 +128,9 @@ Task exchange_in_place(const CommView view, const Call& call) {
   }
   const auto bytes = extent * static_cast<std::int64_t>(size_of(call.dtype));
   const Scratch copy(bytes, view.stream);
-  cuda::check(cudaMemcpyAsync(copy.data(), call.in, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice,
-                              view.stream), "cudaMemcpyAsync");
+  cuda::check(
+      cudaMemcpyAsync(copy.data(), call.in, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, view.stream),
+      "cudaMemcpyAsync");
   if (!exchange_parts(view, call, copy.data())) {
     co_await until([&] { return view.comm.idle(); });
   }
@@ -147,9 +149,11 @@ Call single(const Call& call, const FusedTensor& tensor, int size) {
   return one;
 }
 
-/// Whether NCCL has a call for the operation, so that a group of them is one launch. The others are groups of messages each.
+/// Whether NCCL has a call for the operation, so that a group of them is one launch. The others are groups of messages
+/// each.
 bool has_own_call(Op op) {
-  return op == Op::broadcast || op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter || op == Op::all_gather;
+  return op == Op::broadcast || op == Op::all_reduce || op == Op::reduce || op == Op::reduce_scatter ||
+         op == Op::all_gather;
 }
 
 /// A fused collective of which NCCL cannot make one launch: tensor after tensor.
@@ -193,27 +197,27 @@ bool launch(const CommView& view, const Call& call) {
   const ncclComm_t comm = view.comm.fast();
   switch (call.op) {
     case Op::broadcast: {
-      const Moved moved(call.dtype, call.in_count + call.out_count);   // one of them is zero
+      const Moved moved(call.dtype, call.in_count + call.out_count);  // one of them is zero
       void* buffer = view.rank == call.root ? const_cast<void*>(call.in) : call.out;
       return view.comm.accept(ncclBroadcast(buffer, buffer, moved.count, moved.type, call.root, comm, view.stream),
-                               "ncclBroadcast");
+                              "ncclBroadcast");
     }
     case Op::all_reduce:
       return view.comm.accept(ncclAllReduce(call.in, call.out, in_count, type, op, comm, view.stream), "ncclAllReduce");
     case Op::reduce:
       return view.comm.accept(ncclReduce(call.in, call.out, in_count, type, op, call.root, comm, view.stream),
-                               "ncclReduce");
+                              "ncclReduce");
     case Op::reduce_scatter:
       return view.comm.accept(ncclReduceScatter(call.in, call.out, out_count, type, op, comm, view.stream),
-                               "ncclReduceScatter");
+                              "ncclReduceScatter");
     case Op::all_gather: {
       const Moved moved(call.dtype, call.in_count);
       return view.comm.accept(ncclAllGather(call.in, call.out, moved.count, moved.type, comm, view.stream),
-                               "ncclAllGather");
+                              "ncclAllGather");
     }
     case Op::barrier:
       return view.comm.accept(ncclAllReduce(view.token, view.token, 1, ncclInt8, ncclMax, comm, view.stream),
-                               "ncclAllReduce");
+                              "ncclAllReduce");
     case Op::reduce_scatterv: {
       ncclGroupStart();
       ncclResult_t failed = ncclSuccess;
@@ -227,8 +231,7 @@ bool launch(const CommView& view, const Call& call) {
       const ncclResult_t ended = ncclGroupEnd();
       return view.comm.accept(failed != ncclSuccess ? failed : ended, "ncclReduce");
     }
-    default:
-      return exchange_parts(view, call, call.in);
+    default: return exchange_parts(view, call, call.in);
   }
 }
 

@@ -1,5 +1,5 @@
-// Collectives as NCCL calls in a stream: NCCL's own where it has them, grouped sends and receives elsewhere, and a gather followed
-// by a kernel for reductions that NCCL lacks. Nothing here waits.
+// Collectives as NCCL calls in a stream: NCCL's own where it has them, grouped sends and receives elsewhere, and a
+// gather followed by a kernel for reductions that NCCL lacks. Nothing here waits.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ struct CommView {
   Pairs& pairs;
   cudaStream_t stream;
   int rank, size;
-  void* token;   ///< a byte on the device to send where there is no data
+  void* token;  ///< a byte on the device to send where there is no data
 };
 
 /// Whether the collective is one NCCL call or group; otherwise it takes steps().

@@ -17,7 +17,8 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// What was launched completes within milliseconds, on an oversubscribed machine within seconds; a lost peer would block this for ever.
+// What was launched completes within milliseconds, on an oversubscribed machine within seconds; a lost peer would block
+// this for ever.
 constexpr auto farewell = 5s;
 constexpr auto abort_grace = 5s;
 
@@ -43,7 +44,7 @@ std::string version_text() {
 Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.splitShare = 1;   // with fast()
+  config.splitShare = 1;  // with fast()
   const ncclResult_t result = ncclCommInitRankConfig(&comm_, ranks, id, rank, &config);
   busy_ = true;
   if (result == ncclSuccess || result == ncclInProgress) return;
@@ -54,7 +55,7 @@ Communicator::Communicator(int ranks, int rank, const ncclUniqueId& id) {
 
 bool Communicator::shares_connections() {
   static const bool shares = [] {
-    const char* said = std::getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");   // overrides what a program asks for
+    const char* said = std::getenv("NCCL_COMM_SPLIT_SHARE_RESOURCES");  // overrides what a program asks for
     return !said || std::string_view(said) != "0";
   }();
   return shares;
@@ -68,9 +69,9 @@ void Communicator::make_fast(int rank) {
 
 void Communicator::fail(ncclResult_t result, const char* what) {
   const char* detail = comm_ ? ncclGetLastError(comm_) : nullptr;
-  throw Error(result == ncclRemoteError ? ErrorKind::rank_lost : ErrorKind::system,
-              fmt::format("{}: {}{}{}", what, ncclGetErrorString(result), detail && *detail ? ": " : "",
-                          detail ? detail : ""));
+  throw Error(
+      result == ncclRemoteError ? ErrorKind::rank_lost : ErrorKind::system,
+      fmt::format("{}: {}{}{}", what, ncclGetErrorString(result), detail && *detail ? ": " : "", detail ? detail : ""));
 }
 
 ncclResult_t Communicator::state_of(ncclComm_t comm) {
@@ -120,7 +121,7 @@ void Communicator::abort() noexcept {
   const ncclComm_t comm = std::exchange(comm_, nullptr), fast = std::exchange(fast_, nullptr);
   if (!comm) return;
   abort_limit_ = deadline_after(abort_grace);
-  abort_done_ = run_apart([comm, fast] {   // ends the kernels that wait for a peer
+  abort_done_ = run_apart([comm, fast] {  // ends the kernels that wait for a peer
     if (fast) ncclCommAbort(fast);
     ncclCommAbort(comm);
   });
@@ -131,18 +132,20 @@ bool Communicator::poll_abort() const noexcept {
 }
 
 Communicator::~Communicator() {
-  if (comm_ && busy_) abort();   // it never connected
+  if (comm_ && busy_) abort();  // it never connected
   if (!comm_) {
     soon(abort_grace, [this] { return poll_abort(); });
     return;
   }
-  // Finalizing flushes what the kernels have passed on and their peers have not yet received. One thread handles each handle to its
-  // end, however late: NCCL does not survive a concurrent abort (2.28 ends the process).
+  // Finalizing flushes what the kernels have passed on and their peers have not yet received. One thread handles each
+  // handle to its end, however late: NCCL does not survive a concurrent abort (2.28 ends the process).
   const auto left = run_apart([comm = comm_, fast = fast_] {
     if (fast && ncclCommFinalize(fast) == ncclSuccess) ncclCommDestroy(fast);
     const ncclResult_t result = ncclCommFinalize(comm);
     ncclResult_t state = ncclInProgress;
-    const auto finalized = [&] { return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress; };
+    const auto finalized = [&] {
+      return ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress;
+    };
     const bool flushed = (result == ncclSuccess || result == ncclInProgress) && soon(farewell, finalized);
     if (flushed) {
       ncclCommDestroy(comm);

@@ -23,10 +23,11 @@ class Communicator {
   ~Communicator();
 
   /// Never blocks: a call may return before it is done, after it was passed to a thread, which costs tens of µs
-  /// (docs/performance.md). For the first message of a pair and the first exchange of a pattern, which wait for the peers to connect.
+  /// (docs/performance.md). For the first message of a pair and the first exchange of a pattern, which wait for the
+  /// peers to connect.
   ncclComm_t get() const { return comm_; }
-  /// The same ranks over the same connections, for calls that need not wait and return when they are in the stream: NCCL's own
-  /// collectives, which are connected beforehand, and messages and exchanges of connected pairs.
+  /// The same ranks over the same connections, for calls that need not wait and return when they are in the stream:
+  /// NCCL's own collectives, which are connected beforehand, and messages and exchanges of connected pairs.
   ncclComm_t fast() const { return fast_; }
   /// Whether fast() shares the pairs that get() has connected. Not where the user keeps NCCL from sharing.
   static bool shares_connections();
@@ -50,7 +51,7 @@ class Communicator {
   ncclComm_t comm_ = nullptr;
   ncclComm_t fast_ = nullptr;
   bool busy_ = false;
-  std::shared_ptr<std::atomic<bool>> abort_done_;   ///< set by an abort that was begun; shared with its thread
+  std::shared_ptr<std::atomic<bool>> abort_done_;  ///< set by an abort that was begun; shared with its thread
   Deadline abort_limit_{};
 };
 

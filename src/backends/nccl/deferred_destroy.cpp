@@ -20,7 +20,7 @@ struct Retirees {
 };
 
 Retirees& retirees() {
-  static auto* const all = new Retirees;   // lanes may outlive static objects
+  static auto* const all = new Retirees;  // lanes may outlive static objects
   return *all;
 }
 
@@ -35,7 +35,7 @@ void take_down_all() {
       const cuda::Scope scope(one.device);
       one.communicator.reset();
     } catch (const Error&) {
-      static_cast<void>(one.communicator.release());   // CUDA has failed altogether, and NCCL with it
+      static_cast<void>(one.communicator.release());  // CUDA has failed altogether, and NCCL with it
     }
   }
 }

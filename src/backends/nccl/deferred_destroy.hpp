@@ -1,6 +1,6 @@
-// Deferred destruction of communicators. Destroying one frees memory, for which CUDA waits until every kernel of the device has
-// ended, with its locks held: a kernel that waits for a peer that waits for this rank would never end. So they are kept until this
-// process has no launches in flight.
+// Deferred destruction of communicators. Destroying one frees memory, for which CUDA waits until every kernel of the
+// device has ended, with its locks held: a kernel that waits for a peer that waits for this rank would never end. So
+// they are kept until this process has no launches in flight.
 #pragma once
 
 #include <memory>

@@ -18,11 +18,12 @@ using std::chrono::steady_clock;
 
 constexpr const char* abort_key = "aborted";
 constexpr auto longest_explanation = 200ms;
-constexpr auto look_interval = 20ms;   // interval of store queries for a peer's abort
+constexpr auto look_interval = 20ms;  // interval of store queries for a peer's abort
 
 }  // namespace
 
-NcclLane::NcclLane(const CommParams& params, StoreAgent& store_agent, int device, std::shared_ptr<cuda::DeviceClock> clock)
+NcclLane::NcclLane(const CommParams& params, StoreAgent& store_agent, int device,
+                   std::shared_ptr<cuda::DeviceClock> clock)
     : params_(params), store_agent_(store_agent), device_(device), clock_(std::move(clock)), pairs_(params.size) {
   const cuda::Scope scope(device_);
   track_ = std::make_unique<Track>(device_, clock_);
@@ -81,8 +82,9 @@ Channel& NcclLane::channel(int peer, bool sends) {
 
 void NcclLane::join(const Call& call, Track& track, std::uint64_t number) {
   if (number == 0) {
-    throw Error(ErrorKind::invalid, "NCCL is not connected for this yet, which a graph cannot capture; run the operation "
-                                    "once before the capture");
+    throw Error(ErrorKind::invalid,
+                "NCCL is not connected for this yet, which a graph cannot capture; run the operation "
+                "once before the capture");
   }
   track.order(number, static_cast<cudaStream_t>(call.stream));
 }
@@ -120,7 +122,7 @@ Transfer* NcclLane::start(const Call& call) {
 
 void NcclLane::check() {
   if (aborted_) return;
-  if (given_up_) throw *given_up_;   // on every call from then on: the engine fails a comm after several
+  if (given_up_) throw *given_up_;  // on every call from then on: the engine fails a comm after several
   try {
     comm_->look_for_errors();
     for (auto& [key, way] : channels_) way->look_for_errors();
@@ -133,8 +135,8 @@ void NcclLane::check() {
   look_for_abort();
 }
 
-/// NCCL has noticed an error. A peer's reason for aborting the comm says more: NCCL's error is thrown only when the store, queried
-/// after NCCL noticed, has no reason. Returns while the query is pending.
+/// NCCL has noticed an error. A peer's reason for aborting the comm says more: NCCL's error is thrown only when the
+/// store, queried after NCCL noticed, has no reason. Returns while the query is pending.
 void NcclLane::explain(const Error& error) {
   const auto now = steady_clock::now();
   if (explain_limit_ == Deadline{}) {
@@ -142,15 +144,17 @@ void NcclLane::explain(const Error& error) {
     explain_limit_ = now + longest_explanation;
   }
   if (!look_for_abort() && now < explain_limit_) return;
-  given_up_ = error;   // check() reports it from now on
+  given_up_ = error;  // check() reports it from now on
   throw error;
 }
 
-/// Queries the store without waiting for it, and throws a peer's reason for aborting the comm; false while there is no answer.
+/// Queries the store without waiting for it, and throws a peer's reason for aborting the comm; false while there is no
+/// answer.
 bool NcclLane::look_for_abort() {
   if (!abort_question_) abort_question_ = store_agent_.try_get(params_.store, abort_key);
   if (!abort_question_->done()) return false;
-  const std::optional<std::string> text = abort_question_->value();   // none where the store is gone: that is no failure
+  // None where the store is gone: that is no failure
+  const std::optional<std::string> text = abort_question_->value();
   abort_question_.reset();
   if (!text) return true;
   int kind = 0, by = 0, named = 0;
@@ -193,7 +197,7 @@ NcclLane::~NcclLane() {
     const cuda::Scope scope(device_);
     channels_.clear();
     retire(std::move(comm_), device_);
-    if (token_) cudaFreeAsync(token_, track_->stream());   // cudaFree would wait for every running kernel
+    if (token_) cudaFreeAsync(token_, track_->stream());  // cudaFree would wait for every running kernel
     track_.reset();
     self_track_.reset();
   } catch (const Error&) {

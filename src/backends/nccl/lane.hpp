@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "backends/nccl/channel.hpp"
-#include "backends/nccl/pairs.hpp"
 #include "backends/nccl/deferred_destroy.hpp"
+#include "backends/nccl/pairs.hpp"
 #include "backends/nccl/track.hpp"
 
 namespace medley::nccl {
@@ -57,13 +57,13 @@ class NcclLane final : public Lane {
   std::unique_ptr<Track> track_;
   std::map<std::pair<int, bool>, std::unique_ptr<Channel>> channels_;
   std::unique_ptr<Track> self_track_;
-  std::deque<SelfTransfer*> to_self_;    ///< sends and receives without a counterpart, all of one kind per tag
+  std::deque<SelfTransfer*> to_self_;  ///< sends and receives without a counterpart, all of one kind per tag
   void* token_ = nullptr;
   bool aborted_ = false;
-  std::optional<Error> given_up_;   ///< a peer's reason for aborting the comm
+  std::optional<Error> given_up_;  ///< a peer's reason for aborting the comm
   std::chrono::steady_clock::time_point next_look_{};
   StoreAgent::TicketRef abort_question_;
-  Deadline explain_limit_{};             ///< for an NCCL error that the store may explain
+  Deadline explain_limit_{};  ///< for an NCCL error that the store may explain
 };
 
 }  // namespace medley::nccl

@@ -1,5 +1,5 @@
-// The launches of one stream, in order, and which of them are known to be complete. Lanes have one for collectives, channels one
-// for their messages.
+// The launches of one stream, in order, and which of them are known to be complete. Lanes have one for collectives,
+// channels one for their messages.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,9 @@ class Track {
   using Times = cuda::EventPool::Times;
   /// `clock`: set where launches are timed.
   explicit Track(int device, std::shared_ptr<cuda::DeviceClock> clock = nullptr)
-      : stream_(cuda::Stream::Priority::high), clock_(std::move(clock)), events_(device, clock_ ? Times::yes : Times::no) {}
+      : stream_(cuda::Stream::Priority::high),
+        clock_(std::move(clock)),
+        events_(device, clock_ ? Times::yes : Times::no) {}
   Track(const Track&) = delete;
   Track& operator=(const Track&) = delete;
   ~Track() {
@@ -35,7 +37,8 @@ class Track {
   /// Before a launch: makes its stream wait for the call's dependencies.
   void follow(const Call& call) {
     if (call.dependencies) {
-      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.dependencies->ready), 0), "cudaStreamWaitEvent");
+      cuda::check(cudaStreamWaitEvent(stream(), static_cast<cudaEvent_t>(call.dependencies->ready), 0),
+                  "cudaStreamWaitEvent");
       for (Transfer* earlier : call.dependencies->transfers) earlier->order(stream());
     }
     if (!clock_ || call.captured) return;
@@ -55,12 +58,13 @@ class Track {
   bool known_complete(std::uint64_t number) const { return number <= done_; }
   /// Whether calling complete() is worthwhile: not while an earlier one is unknown.
   bool due(std::uint64_t number) const { return number == marks_.front().number; }
-  /// Queries CUDA on behalf of the oldest only: later launches of a stream complete later. A query takes longest while an event is
-  /// not complete (0.8 µs, H200), so a binary search finds the last complete one.
+  /// Queries CUDA on behalf of the oldest only: later launches of a stream complete later. A query takes longest while
+  /// an event is not complete (0.8 µs, H200), so a binary search finds the last complete one.
   bool complete(std::uint64_t number) {
     if (number <= done_) return true;
     if (number != marks_.front().number || !cuda::reached(marks_.front().event)) return false;
-    std::size_t reached = 1, beyond = marks_.size() + 1;   // counts: the first `reached` are complete, the first `beyond` are not all
+    // Counts: the first `reached` are complete, the first `beyond` are not all
+    std::size_t reached = 1, beyond = marks_.size() + 1;
     while (beyond - reached > 1) {
       const std::size_t middle = reached + (beyond - reached) / 2;
       (cuda::reached(marks_[middle - 1].event) ? reached : beyond) = middle;
@@ -91,7 +95,7 @@ class Track {
     const auto found = times_.find(number);
     if (found == times_.end()) return {};
     const DeviceTimes times = found->second;
-    times_.erase(times_.begin(), std::next(found));   // earlier ones were abandoned by their transfers
+    times_.erase(times_.begin(), std::next(found));  // earlier ones were abandoned by their transfers
     return times;
   }
 
@@ -99,7 +103,7 @@ class Track {
   struct Mark {
     std::uint64_t number;
     cudaEvent_t event;
-    cudaEvent_t begin = nullptr, awaited = nullptr;   ///< set where launches are timed
+    cudaEvent_t begin = nullptr, awaited = nullptr;  ///< set where launches are timed
   };
   Mark& mark(std::uint64_t number) { return marks_[static_cast<std::size_t>(number - marks_.front().number)]; }
   void give_back(const Mark& mark) {
@@ -124,14 +128,15 @@ class Track {
     under_way_.fetch_sub(static_cast<int>(count), std::memory_order_relaxed);
   }
 
-  /// relaxed: a count that nothing is read behind; no kernel is launched while retired communicators are destroyed based on it.
+  /// relaxed: a count that nothing is read behind; no kernel is launched while retired communicators are destroyed
+  /// based on it.
   static inline std::atomic<int> under_way_{0};
   cuda::Stream stream_;
   std::shared_ptr<cuda::DeviceClock> clock_;
   cuda::EventPool events_;
-  cudaEvent_t begin_ = nullptr;   ///< of the next launch
-  std::vector<Mark> marks_;       ///< launched and not known to be complete, in order
-  std::map<std::uint64_t, DeviceTimes> times_;   ///< of complete launches, not fetched yet
+  cudaEvent_t begin_ = nullptr;                 ///< of the next launch
+  std::vector<Mark> marks_;                     ///< launched and not known to be complete, in order
+  std::map<std::uint64_t, DeviceTimes> times_;  ///< of complete launches, not fetched yet
   std::uint64_t last_ = 0, done_ = 0;
 };
 

@@ -19,7 +19,7 @@ Poll StreamTransfer::poll() {
       failed_ = error;
     }
     if (failed_) {
-      lane_.explain(*failed_);   // throws once the cause is known
+      lane_.explain(*failed_);  // throws once the cause is known
       return Poll::waiting;
     }
     if (number_ == 0) note_launched();
@@ -51,8 +51,7 @@ std::vector<int> StreamTransfer::awaited() const {
   return others;
 }
 
-CollectiveTransfer::CollectiveTransfer(NcclLane& lane, const Call& call)
-    : StreamTransfer(lane, *lane.track_, call) {}
+CollectiveTransfer::CollectiveTransfer(NcclLane& lane, const Call& call) : StreamTransfer(lane, *lane.track_, call) {}
 
 CommView CollectiveTransfer::view() const {
   return {*lane_.comm_, lane_.pairs_, track_.stream(), lane_.params_.rank, lane_.params_.size, lane_.token_};
@@ -103,7 +102,7 @@ bool MessageTransfer::begin() {
 bool MessageTransfer::launch() {
   if (!channel_.connected()) return false;
   if (begun_) return channel_.idle();
-  if (!channel_.has_room()) return false;   // earlier messages of this pair complete first in any case
+  if (!channel_.has_room()) return false;  // earlier messages of this pair complete first in any case
   begun_ = true;
   return channel_.launch(call_, header_);
 }
@@ -112,15 +111,20 @@ bool MessageTransfer::launch() {
 void MessageTransfer::compare() const {
   if (call_.op != Op::recv || !header_->sealed()) return;
   if (header_->tag != static_cast<std::uint64_t>(call_.tag)) {
-    throw Error(ErrorKind::mismatch,
-                fmt::format("a receive with tag {} met a message with tag {} from rank {}: NCCL carries no tags, so receives "
-                            "must be posted in the order of the sends; use another backend for tags out of order",
-                            call_.tag, header_->tag, call_.root), {.ranks = {call_.root}});
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("a receive with tag {} met a message with tag {} from rank {}: NCCL carries no tags, so receives "
+                    "must be posted in the order of the sends; use another backend for tags out of order",
+                    call_.tag, header_->tag, call_.root),
+        {.ranks = {call_.root}});
   }
   if (header_->bytes != bytes()) {
-    throw Error(ErrorKind::mismatch,
-                fmt::format("a receive of {} bytes met a message of {} bytes from rank {}: NCCL needs equal sizes on both "
-                            "sides", bytes(), header_->bytes, call_.root), {.ranks = {call_.root}});
+    throw Error(
+        ErrorKind::mismatch,
+        fmt::format("a receive of {} bytes met a message of {} bytes from rank {}: NCCL needs equal sizes on both "
+                    "sides",
+                    bytes(), header_->bytes, call_.root),
+        {.ranks = {call_.root}});
   }
 }
 
@@ -128,7 +132,7 @@ void MessageTransfer::look() {
   if (call_.op != Op::recv || !header_->sealed() || header_->bytes == bytes()) return;
   try {
     compare();
-  } catch (const Error& error) {   // NCCL would wait for the rest for ever
+  } catch (const Error& error) {  // NCCL would wait for the rest for ever
     channel_.break_off(error);
     throw;
   }
@@ -149,7 +153,9 @@ void SelfTransfer::begin() {
   track_.follow(call_);
   call_.dependencies = nullptr;
   auto& waiting = lane_.to_self_;
-  const auto meets = [&](const SelfTransfer* other) { return other->call_.op != call_.op && other->call_.tag == call_.tag; };
+  const auto meets = [&](const SelfTransfer* other) {
+    return other->call_.op != call_.op && other->call_.tag == call_.tag;
+  };
   const auto found = std::find_if(waiting.begin(), waiting.end(), meets);
   if (found == waiting.end()) {
     waiting.push_back(this);
@@ -162,7 +168,8 @@ void SelfTransfer::begin() {
   receive.came_ = send.bytes();
   if (receive.came_ > 0 && receive.came_ <= receive.bytes()) {
     cuda::check(cudaMemcpyAsync(receive.call_.out, send.call_.in, static_cast<std::size_t>(receive.came_),
-                                cudaMemcpyDeviceToDevice, track_.stream()), "cudaMemcpyAsync");
+                                cudaMemcpyDeviceToDevice, track_.stream()),
+                "cudaMemcpyAsync");
   }
   other->note_launched();
   note_launched();
@@ -170,8 +177,9 @@ void SelfTransfer::begin() {
 
 void SelfTransfer::finish() {
   if (call_.op != Op::recv || came_ <= bytes()) return;
-  throw Error(ErrorKind::mismatch, fmt::format("a receive of {} bytes met a message of {} bytes from this rank itself",
-                                               bytes(), came_), {.ranks = {call_.root}});
+  throw Error(ErrorKind::mismatch,
+              fmt::format("a receive of {} bytes met a message of {} bytes from this rank itself", bytes(), came_),
+              {.ranks = {call_.root}});
 }
 
 SelfTransfer::~SelfTransfer() { std::erase(lane_.to_self_, this); }

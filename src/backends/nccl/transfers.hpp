@@ -31,7 +31,7 @@ class StreamTransfer : public Transfer {
   Track& track_;
   Call call_;
   std::uint64_t number_ = 0;
-  std::optional<Error> failed_;   ///< of a launch
+  std::optional<Error> failed_;  ///< of a launch
 };
 
 class CollectiveTransfer final : public StreamTransfer, public Recycled<CollectiveTransfer> {

@@ -19,7 +19,8 @@ inline std::optional<ncclDataType_t> arithmetic_type(DType dtype) {
     case DType::i32: return ncclInt32;
     case DType::i8: return ncclInt8;
     case DType::u8: return ncclUint8;
-    case DType::i16: case DType::boolean: break;
+    case DType::i16:
+    case DType::boolean: break;
   }
   return std::nullopt;
 }
@@ -32,7 +33,9 @@ inline std::optional<ncclRedOp_t> reduction(ReduceOp op) {
     case ReduceOp::product: return ncclProd;
     case ReduceOp::min: return ncclMin;
     case ReduceOp::max: return ncclMax;
-    case ReduceOp::band: case ReduceOp::bor: case ReduceOp::bxor: break;
+    case ReduceOp::band:
+    case ReduceOp::bor:
+    case ReduceOp::bxor: break;
   }
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The algorithms of shm collectives that a caller can name, and what is left open without a name. The backend lists them;
-// Collective plans with them.
+// The algorithms of shm collectives that a caller can name, and what is left open without a name. The backend lists
+// them; Collective plans with them.
 #pragma once
 
 #include <medley/types.hpp>
@@ -56,8 +56,7 @@ struct Algorithm {
       case Op::all_to_allv:
         if (!direct_reads) return {};
         return {"direct", "segment"};
-      default:
-        return {};
+      default: return {};
     }
   }
 };

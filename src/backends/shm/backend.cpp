@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "backends/shm/algorithm.hpp"
-#include "backends/shm/lane.hpp"
 #include "backends/shm/host_peers.hpp"
+#include "backends/shm/lane.hpp"
 #include "backends/shm/plugin.hpp"
 
 namespace medley::shm {
@@ -33,7 +33,9 @@ class ShmBackend final : public Backend {
   EventCount* event_count() override { return &host_peers_; }
   bool fixed_order() const override { return true; }
   bool has(Trait trait) const override { return trait == Trait::default_for_host || trait == Trait::inside_host; }
-  std::vector<std::string_view> algorithms(Op op) const override { return Algorithm::names(op, host_peers_.direct_reads()); }
+  std::vector<std::string_view> algorithms(Op op) const override {
+    return Algorithm::names(op, host_peers_.direct_reads());
+  }
 
  private:
   HostPeers host_peers_;
@@ -53,7 +55,9 @@ const BackendPlugin& plugin() {
           return error.what();
         }
       },
-      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> { return std::make_unique<ShmBackend>(params); },
+      .create = [](const BackendParams& params) -> std::unique_ptr<Backend> {
+        return std::make_unique<ShmBackend>(params);
+      },
   };
   return shm;
 }

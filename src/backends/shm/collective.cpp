@@ -8,9 +8,13 @@
 namespace medley::shm {
 
 Collective::Collective(Exchanger& exchanger, const HostPeers& host_peers)
-    : exchanger_(exchanger), direct_reads_(host_peers.direct_reads()),
-      crossovers_({.ranks = exchanger.ranks(), .slot_bytes = exchanger.slot_bytes(), .direct_reads = host_peers.direct_reads(),
-                   .may_stream = host_peers.may_stream(), .oversubscribed = host_peers.oversubscribed()}) {}
+    : exchanger_(exchanger),
+      direct_reads_(host_peers.direct_reads()),
+      crossovers_({.ranks = exchanger.ranks(),
+                   .slot_bytes = exchanger.slot_bytes(),
+                   .direct_reads = host_peers.direct_reads(),
+                   .may_stream = host_peers.may_stream(),
+                   .oversubscribed = host_peers.oversubscribed()}) {}
 
 Transfer* Collective::start(const Call& call) {
   running_ = true;
@@ -55,11 +59,12 @@ void Collective::stop() noexcept {
 
 Mode Collective::mode(std::size_t bytes, bool small, bool segment, bool agreed) {
   handed_ = bytes;
-  if (algorithm_.path == Algorithm::Path::direct || (algorithm_.path == Algorithm::Path::mixed && direct_reads_)) return Mode::direct;
+  if (algorithm_.path == Algorithm::Path::direct || (algorithm_.path == Algorithm::Path::mixed && direct_reads_))
+    return Mode::direct;
   if (agreed && bytes <= brief_bytes) return Mode::in_line;
   segment = segment || !direct_reads_ || algorithm_.path == Algorithm::Path::segment;
   if ((segment || small) && bytes <= exchanger_.slot_bytes()) return Mode::staged;
-  return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;   // a single rank has nobody to read
+  return segment && exchanger_.ranks() > 1 ? Mode::streamed : Mode::direct;  // a single rank has nobody to read
 }
 
 Mode Collective::second_mode(std::size_t bytes, bool segment) const {
@@ -150,7 +155,7 @@ void Collective::plan_reduce(const Call& call, std::size_t bytes) {
   std::byte* mine = root ? static_cast<std::byte*>(call.out) + offset : scratch_.data();
   first_.give.set_listed(call.in, counts_.data(), offsets_.data(), first_.element);
   first_.mode = reducing_mode(bytes, bytes / static_cast<std::size_t>(exchanger_.ranks()), false);
-  first_.all_meet = true;   // each reduces a part
+  first_.all_meet = true;  // each reduces a part
   combine_into(first_, call, mine, static_cast<const std::byte*>(call.in) + offset, part);
   second_.reset(call);
   second_.identity.count = first_.identity.count;
@@ -172,7 +177,8 @@ void Collective::plan_reduce_scatter(const Call& call) {
     combine_into(first_, call, call.out, static_cast<const std::byte*>(call.in) + me * part, part);
   } else {
     first_.give.set_listed(call.in, call.in_counts, call.in_offsets, first_.element);
-    first_.mode = reducing_mode(all, all / static_cast<std::size_t>(exchanger_.ranks()), false);   // every rank knows all counts, so all choose alike
+    // Every rank knows all counts, so all choose alike
+    first_.mode = reducing_mode(all, all / static_cast<std::size_t>(exchanger_.ranks()), false);
     combine_into(first_, call, call.out,
                  static_cast<const std::byte*>(call.in) + bytes_of(call.in_offsets[me], call.dtype), part);
   }

@@ -31,8 +31,7 @@ void Collective::plan_broadcast(const Call& call) {
   // Two shots: each rank reads its own part from the root, then all read the parts of the others.
   const auto me = static_cast<std::size_t>(exchanger_.rank());
   split_evenly(count, first_.element);
-  auto* all =
-      static_cast<std::byte*>(root ? const_cast<void*>(call.in) : call.out);  // the root's buffer is only read
+  auto* all = static_cast<std::byte*>(root ? const_cast<void*>(call.in) : call.out);  // the root's buffer is only read
   std::byte* mine = all + bytes_of(offsets_[me], call.dtype);
   const std::size_t part = bytes_of(counts_[me], call.dtype);
   if (root) {
@@ -138,8 +137,7 @@ void Collective::plan_copy_to_all(const Call& call) {
       break;
     default: {  // all_to_allv
       std::int64_t extent = 0;
-      for (std::size_t r = 0; r < ranks; ++r)
-        extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
+      for (std::size_t r = 0; r < ranks; ++r) extent = std::max(extent, call.in_offsets[r] + call.in_counts[r]);
       first_.mode = copying_mode(in, in / ranks <= crossovers_.staged, crossovers_.exchange_segment, false);
       first_.give.set_listed(safe_source(call, bytes_of(extent, call.dtype)), call.in_counts, call.in_offsets,
                              first_.element);

@@ -1,4 +1,5 @@
-// Copies what fits into a cell of a pipe. A call of memcpy() takes as long as the rest of a small message's way through the pipe.
+// Copies what fits into a cell of a pipe. A call of memcpy() takes as long as the rest of a small message's way through
+// the pipe.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,8 @@ bool probe_read(int process, std::uint64_t address) {
 }
 
 void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, int rank) {
-  // Also between ranks that are threads of one process: if a peer aborts and frees its memory, this is an error and not a crash.
+  // Also between ranks that are threads of one process: if a peer aborts and frees its memory, this is an error and not
+  // a crash.
   auto* target = static_cast<std::byte*>(to);
   while (bytes > 0) {
     iovec local{target, bytes};
@@ -42,9 +43,10 @@ void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, i
       if (error == ESRCH) {
         throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", rank, process), {.ranks = {rank}});
       }
-      throw Error(ErrorKind::system,
-                  fmt::format("cannot read {} bytes from rank {} (process {}): {}", bytes, rank, process, strerror(error)),
-                  {.ranks = {rank}});
+      throw Error(
+          ErrorKind::system,
+          fmt::format("cannot read {} bytes from rank {} (process {}): {}", bytes, rank, process, strerror(error)),
+          {.ranks = {rank}});
     }
     target += got;
     from += static_cast<std::uint64_t>(got);

@@ -1,4 +1,5 @@
-// Reads a peer's memory without an intermediate copy (process_vm_readv). Reads only: no rank writes into another's memory.
+// Reads a peer's memory without an intermediate copy (process_vm_readv). Reads only: no rank writes into another's
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,8 @@ inline constexpr std::size_t progress_quantum = 1u << 20;
 std::uint64_t probe_address();
 /// Whether that word of another process can be read; also allows all processes of this user to read ours (Yama).
 bool probe_read(int process, std::uint64_t address);
-/// Copies `bytes` from a peer on this host, which is `rank` in the comm; throws when it cannot, for instance when the peer died.
+/// Copies `bytes` from a peer on this host, which is `rank` in the comm; throws when it cannot, for instance when the
+/// peer died.
 void direct_read(void* to, int process, std::uint64_t from, std::size_t bytes, int rank);
 
 }  // namespace medley::shm

@@ -11,8 +11,8 @@
 namespace medley::shm {
 namespace {
 
-// A flag word: the exchange's number in the high bits, what the rank called in the low bits. Counts and roots are truncated to
-// their low bits, so that near misses always show; the sizes compared later are exact.
+// A flag word: the exchange's number in the high bits, what the rank called in the low bits. Counts and roots are
+// truncated to their low bits, so that near misses always show; the sizes compared later are exact.
 constexpr int op_shift = 28, dtype_shift = 24, reduce_shift = 21, mode_shift = 19, root_shift = 13;
 constexpr std::uint32_t mode_mask = 3u << mode_shift;
 
@@ -41,22 +41,24 @@ std::string describe(const Identity& i) {
   return text;
 }
 
-/// A flag has the low bits of its rank's count: read as the value nearest to this rank's. Forms whose counts may differ have none.
+/// A flag has the low bits of its rank's count: read as the value nearest to this rank's. Forms whose counts may differ
+/// have none.
 std::string describe_counts(const Identity& mine, const Identity& theirs, int rank) {
   constexpr std::int64_t known = 8192;
   std::int64_t apart = (theirs.count - mine.count) % known;
   if (apart == 0) return fmt::format("rank {} gives another count than this rank expects", rank);
   if (apart > known / 2) apart -= known;
   if (apart < -known / 2 || mine.count + apart < 0) apart += known;
-  return fmt::format("this rank has {} elements and rank {} has {} (known modulo {}): the counts differ between ranks", mine.count,
-                     rank, mine.count + apart, known);
+  return fmt::format("this rank has {} elements and rank {} has {} (known modulo {}): the counts differ between ranks",
+                     mine.count, rank, mine.count + apart, known);
 }
 
 }  // namespace
 
 void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std::int64_t my_bytes,
                     std::int64_t their_bytes) {
-  std::string sentence = fmt::format("this rank called {} but rank {} called {}", describe(mine), rank, describe(theirs));
+  std::string sentence =
+      fmt::format("this rank called {} but rank {} called {}", describe(mine), rank, describe(theirs));
   if (my_bytes != their_bytes) {
     sentence = fmt::format("in {}, rank {} gives {} bytes where this rank expects {}: the counts differ between ranks",
                            describe(mine), rank, their_bytes, my_bytes);
@@ -67,7 +69,11 @@ void throw_mismatch(const Identity& mine, const Identity& theirs, int rank, std:
 }
 
 Exchanger::Exchanger(SegmentView view, int rank, const HostPeers& host_peers, std::vector<int> members)
-    : view_(view), rank_(rank), host_peers_(host_peers), members_(std::move(members)), sources_(members_.size()),
+    : view_(view),
+      rank_(rank),
+      host_peers_(host_peers),
+      members_(std::move(members)),
+      sources_(members_.size()),
       may_stream_(host_peers.may_stream() && !host_peers.oversubscribed() && ranks() <= 3) {
   for (int r = 0; r < ranks(); ++r) {
     if (r != rank_) peers_.push_back(members_[static_cast<std::size_t>(r)]);
@@ -79,13 +85,15 @@ void Exchanger::wake() const { host_peers_.wake(peers_); }
 bool Exchanger::can_begin() {
   const std::uint32_t needed = sequence_ + 1 - (depth - 1);
   if (at_least(checked_, needed)) return true;
-  // A rooted exchange does not read every flag. The flags are read here, as many as are set at a time: each is a line in a peer's
-  // cache, and three of them take as long as one.
+  // A rooted exchange does not read every flag. The flags are read here, as many as are set at a time: each is a line
+  // in a peer's cache, and three of them take as long as one.
   for (std::uint32_t s = checked_ + 1; s != sequence_ + 1; ++s) {
-    const std::uint64_t mine = view_.line(rank_, s).word.load(std::memory_order_relaxed);   // relaxed: written by this thread
+    // Relaxed: written by this thread
+    const std::uint64_t mine = view_.line(rank_, s).word.load(std::memory_order_relaxed);
     for (int r = 0; r < ranks(); ++r) {
       if (r == rank_) continue;
-      // Pairs with the release store in the peer's arrive(), which comes after its reads of the slot that is written next.
+      // Pairs with the release store in the peer's arrive(), which comes after its reads of the slot that is written
+      // next.
       const std::uint64_t word = view_.line(r, s).word.load(std::memory_order_acquire);
       if (!at_least(sequence_of(word), s)) return at_least(checked_, needed);
       // A peer whose flag is overwritten by now is further on, and has compared ours for this exchange.
@@ -147,8 +155,8 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
   }
   for (int r = 0; r < ranks(); ++r) {
     if (r == rank_) {
-      // From its own memory, not from its line: a load of what was just stored waits until the line has come back from the peers'
-      // caches, 0.1 to 0.2 µs.
+      // From its own memory, not from its line: a load of what was just stored waits until the line has come back from
+      // the peers' caches, 0.1 to 0.2 µs.
       sources_[static_cast<std::size_t>(r)] = exchange.own;
       continue;
     }
@@ -174,7 +182,8 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
 
 bool Exchanger::readers_near() const {
   for (int r = 0; r < ranks(); ++r) {
-    if (r != rank_ && view_.cache_local(r).value.load(std::memory_order_relaxed) == 0) return false;   // relaxed: a hint
+    // Relaxed: a hint
+    if (r != rank_ && view_.cache_local(r).value.load(std::memory_order_relaxed) == 0) return false;
   }
   return true;
 }

@@ -1,5 +1,5 @@
-// The mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave, by copying each part
-// or by reducing over all. Each collective (collective.cpp) is one or two exchanges.
+// The mechanism under all shm collectives: every rank lays out what it gives and takes what the others gave, by copying
+// each part or by reducing over all. Each collective (collective.cpp) is one or two exchanges.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 #include <medley/sdk/task.hpp>
 #include <vector>
 
-#include "backends/shm/segment_view.hpp"
 #include "backends/shm/cache_distance.hpp"
 #include "backends/shm/parts.hpp"
 #include "backends/shm/path_choice.hpp"
+#include "backends/shm/segment_view.hpp"
 
 namespace medley::shm {
 
@@ -20,10 +20,10 @@ class HostPeers;
 
 /// How a rank hands over what it gives. Each rank chooses for itself; the readers find the choice in its flag.
 enum class Mode : std::uint8_t {
-  in_line,    ///< in the flag's own cache line, or, up to brief_bytes, in the slot beside it
-  staged,     ///< copied into this exchange's staging slot
-  direct,     ///< read from the giver's memory by process_vm_readv
-  streamed,   ///< through all staging slots, chunk after chunk
+  in_line,   ///< in the flag's own cache line, or, up to brief_bytes, in the slot beside it
+  staged,    ///< copied into this exchange's staging slot
+  direct,    ///< read from the giver's memory by process_vm_readv
+  streamed,  ///< through all staging slots, chunk after chunk
 };
 
 /// What every rank of an exchange must agree on; compared at every arrival.
@@ -32,28 +32,31 @@ struct Identity {
   DType dtype{};
   ReduceOp reduce{};
   int root = 0;
-  std::int64_t count = 0;      ///< 0 for forms whose counts may differ
+  std::int64_t count = 0;  ///< 0 for forms whose counts may differ
 };
 
 struct Exchange {
   Identity identity;
   Parts give;
   Mode mode = Mode::in_line;
-  Parts take;                        ///< where each rank's part goes, when copying
-  ReduceFn combine = nullptr;         ///< set: reduce over all ranks into `into` instead
+  Parts take;                  ///< where each rank's part goes, when copying
+  ReduceFn combine = nullptr;  ///< set: reduce over all ranks into `into` instead
   std::byte* into = nullptr;
-  const std::byte* own = nullptr;     ///< this rank's own contribution to a reduction
+  const std::byte* own = nullptr;  ///< this rank's own contribution to a reduction
   std::size_t into_bytes = 0;
-  std::size_t handed = 0;             ///< what a giver lays out in all, when in line; equal on all ranks
+  std::size_t handed = 0;  ///< what a giver lays out in all, when in line; equal on all ranks
   std::size_t element = 1;
   int divisor = 1;
-  std::size_t part_at = 0;           ///< in line: where this rank's part starts in the line of a giver
-  bool waits_for_all = true;          ///< false: only for the ranks it takes from (rooted forms)
-  bool all_meet = true;               ///< every rank meets all others, so all learn the same about their cache distances
-  bool past_cache = false;            ///< results too large for the cache are written around it
-  int scattered = 0;                  ///< direct: so many of the next ranks find their parts in their own slots instead; see scatter_out()
-  int timed = -1;                     ///< the bucket of PathChoices that this giver times it for; -1: none
-  bool pipelined = false;             ///< the only giver lays out in small steps, after it has arrived, while its readers copy
+  std::size_t part_at = 0;    ///< in line: where this rank's part starts in the line of a giver
+  bool waits_for_all = true;  ///< false: only for the ranks it takes from (rooted forms)
+  /// Every rank meets all others, so all learn the same about their cache distances
+  bool all_meet = true;
+  bool past_cache = false;  ///< results too large for the cache are written around it
+  /// Direct: so many of the next ranks find their parts in their own slots instead; see scatter_out()
+  int scattered = 0;
+  int timed = -1;  ///< the bucket of PathChoices that this giver times it for; -1: none
+  /// The only giver lays out in small steps, after it has arrived, while its readers copy
+  bool pipelined = false;
 
   /// Resets all fields for the call; field by field, see Parts.
   void reset(const Call& call) {
@@ -115,16 +118,16 @@ class Exchanger {
  private:
   /// Where a giver's data is, when it is not in the flag's line; stored in the line's payload.
   struct Descriptor {
-    std::uint64_t address;       ///< of the first part (direct), or its offset in the slot (staged)
-    std::uint64_t bytes;         ///< of one part, unless listed
-    std::uint32_t chunk;         ///< streamed: of this many bytes for each reader
-    std::int32_t scattered;      ///< as in Exchange
+    std::uint64_t address;   ///< of the first part (direct), or its offset in the slot (staged)
+    std::uint64_t bytes;     ///< of one part, unless listed
+    std::uint32_t chunk;     ///< streamed: of this many bytes for each reader
+    std::int32_t scattered;  ///< as in Exchange
     Parts::Kind kind;
-    bool probe;                  ///< a direct giver has written something into its slot for timing
-    bool cache_local;                   ///< how this rank measured its peers
+    bool probe;        ///< a direct giver has written something into its slot for timing
+    bool cache_local;  ///< how this rank measured its peers
   };
   struct Offer {
-    std::uint64_t where;         ///< an address in the giver (direct), or an offset in its staging
+    std::uint64_t where;  ///< an address in the giver (direct), or an offset in its staging
     std::size_t bytes;
   };
 
@@ -165,24 +168,25 @@ class Exchanger {
   SegmentView view_;
   int rank_;
   const HostPeers& host_peers_;
-  std::vector<int> members_;              ///< per rank: its index in host_peers
-  std::vector<int> peers_;                ///< members_ without this rank
-  std::vector<const void*> sources_;      ///< scratch for reductions
+  std::vector<int> members_;          ///< per rank: its index in host_peers
+  std::vector<int> peers_;            ///< members_ without this rank
+  std::vector<const void*> sources_;  ///< scratch for reductions
   std::vector<std::byte> scratch_;
-  std::uint32_t sequence_ = 0;            ///< of the running exchange, or the last one
-  std::uint64_t count_ = 0;               ///< the same without wrapping
-  int laying_ = -1;                       ///< a rank that has arrived and whose slot this one awaits more of
-  std::vector<int> readers_;              ///< of this rank's memory, once the running exchange waits only for them
-  const class Streamer* streamer_ = nullptr;   ///< of the running exchange
+  std::uint32_t sequence_ = 0;                ///< of the running exchange, or the last one
+  std::uint64_t count_ = 0;                   ///< the same without wrapping
+  int laying_ = -1;                           ///< a rank that has arrived and whose slot this one awaits more of
+  std::vector<int> readers_;                  ///< of this rank's memory, once the running exchange waits only for them
+  const class Streamer* streamer_ = nullptr;  ///< of the running exchange
   CacheDistance distance_;
   PathChoices broadcast_paths_;
-  Deadline all_here_{};                   ///< when all readers of a timed exchange had arrived
-  bool may_stream_;                       ///< more than three ranks, or oversubscribed ranks, were not measured
-  bool met_cache_local_ = false;                 ///< every rank that the running exchange has met, this one included, reports cache-local
+  Deadline all_here_{};  ///< when all readers of a timed exchange had arrived
+  bool may_stream_;      ///< more than three ranks, or oversubscribed ranks, were not measured
+  /// Every rank that the running exchange has met, this one included, reports cache-local
+  bool met_cache_local_ = false;
   bool all_near_ = false;
   std::uint32_t directly_given_ = 0;
-  std::size_t ready_bytes_ = 0;           ///< populated bytes of each slot of this rank
-  std::uint32_t checked_ = 0;             ///< up to this exchange every peer has arrived and called the same
+  std::size_t ready_bytes_ = 0;  ///< populated bytes of each slot of this rank
+  std::uint32_t checked_ = 0;    ///< up to this exchange every peer has arrived and called the same
 
   friend class Streamer;
 };
@@ -190,8 +194,8 @@ class Exchanger {
 /// Fields of a flag word.
 inline std::uint32_t sequence_of(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
 
-/// Whether a rank last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth` ahead of another: a
-/// value that seems further ahead is a word not written for up to 2^32 exchanges.
+/// Whether a rank last seen at `sequence` has reached `wanted`. Sequences wrap, and no rank is ever `depth` ahead of
+/// another: a value that seems further ahead is a word not written for up to 2^32 exchanges.
 inline bool at_least(std::uint32_t sequence, std::uint32_t wanted) { return sequence - wanted < 2 * depth; }
 
 /// Suspends for one poll, so that long work lets other operations progress.

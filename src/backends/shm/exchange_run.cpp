@@ -55,8 +55,9 @@ void Exchanger::copy(void* to, const void* from, std::size_t bytes, bool past_ca
   }
 }
 
-/// Where in its slot a rank lays out what it gives. The place changes each time: what a peer has read before is still in the peer's
-/// cache, and writing there is slower than where it was evicted: all_reduce of 16 KiB 1.8 µs instead of 2.7.
+/// Where in its slot a rank lays out what it gives. The place changes each time: what a peer has read before is still
+/// in the peer's cache, and writing there is slower than where it was evicted: all_reduce of 16 KiB 1.8 µs instead of
+/// 2.7.
 std::size_t Exchanger::place_in_slot(std::size_t bytes) const {
   const std::size_t room = std::bit_ceil(std::max<std::size_t>(bytes, 4096));
   return count_ / depth % std::max<std::size_t>(1, ready_bytes_ / room) * room;
@@ -107,12 +108,13 @@ int Exchanger::scattered_place(int giver) const {
 }
 
 std::uint64_t Exchanger::laid(int rank) const {
-  return view_.laid(rank, sequence_).load(std::memory_order_acquire);   // pairs with the release stores in lay_out()
+  return view_.laid(rank, sequence_).load(std::memory_order_acquire);  // pairs with the release stores in lay_out()
 }
 
-/// A scatter in two ways at once: the giver lays some parts into the slots of their readers, while the other readers read its memory.
-/// A reader that has arrived has left all earlier exchanges: everything that it streamed was taken, and it does not use its slot of this
-/// exchange, since it gives nothing. All ranks have left the exchange that used this slot before, as can_begin() has seen.
+/// A scatter in two ways at once: the giver lays some parts into the slots of their readers, while the other readers
+/// read its memory. A reader that has arrived has left all earlier exchanges: everything that it streamed was taken,
+/// and it does not use its slot of this exchange, since it gives nothing. All ranks have left the exchange that used
+/// this slot before, as can_begin() has seen.
 Task Exchanger::scatter_out(const Exchange& exchange) {
   const std::size_t bytes = exchange.give.bytes;
   std::size_t laid = 0;
@@ -138,8 +140,8 @@ void Exchanger::copy_own(const Exchange& exchange) const {
   const auto from = exchange.give.at(rank_);
   if (to.bytes == 0) return;
   expect(exchange, rank_, from.bytes, to.bytes);
-  if (to.data == from.data) return;   // in place: it is there already, and the others may be reading it
-  if (to.data < from.data + to.bytes && from.data < to.data + to.bytes) {   // in place, at another offset
+  if (to.data == from.data) return;  // in place: it is there already, and the others may be reading it
+  if (to.data < from.data + to.bytes && from.data < to.data + to.bytes) {  // in place, at another offset
     std::memmove(to.data, from.data, to.bytes);
   } else {
     copy(to.data, from.data, to.bytes, exchange.past_cache);
@@ -150,7 +152,7 @@ void Exchanger::read(void* to, int rank, std::uint64_t where, std::size_t bytes)
   try {
     host_peers_.read(to, members_[static_cast<std::size_t>(rank)], where, bytes, rank);
   } catch (const Error&) {
-    view_.throw_if_aborted();   // a giver that aborted may have freed its memory
+    view_.throw_if_aborted();  // a giver that aborted may have freed its memory
     throw;
   }
 }
@@ -175,7 +177,8 @@ void Exchanger::introduce(const Exchange& exchange, std::size_t place) {
   static_assert(sizeof mine <= laid_offset);
   std::memcpy(view_.line(rank_, sequence_).payload, &mine, sizeof mine);
   // relaxed: published by the flag that follows
-  if (exchange.mode == Mode::streamed || exchange.pipelined || exchange.scattered > 0) view_.laid(rank_, sequence_).store(0, std::memory_order_relaxed);
+  if (exchange.mode == Mode::streamed || exchange.pipelined || exchange.scattered > 0)
+    view_.laid(rank_, sequence_).store(0, std::memory_order_relaxed);
 }
 
 /// A rank has arrived: uses its report of cache distance, and times a read of its probe.
@@ -186,8 +189,10 @@ void Exchanger::meet(int rank) {
     distance_.probe(view_.staging(rank, sequence_));
   } else if (mode_of(rank) == Mode::staged && count_ % exchanges_per_probe == 0) {
     const Offer offered = offer(rank);
-    const bool there = laid(rank) >= offered.where + CacheDistance::probe_bytes;   // a pipelined giver may be about to write it
-    if (offered.bytes >= CacheDistance::probe_bytes && there) distance_.probe(view_.staging(rank, sequence_) + offered.where);
+    // A pipelined giver may be about to write it
+    const bool there = laid(rank) >= offered.where + CacheDistance::probe_bytes;
+    if (offered.bytes >= CacheDistance::probe_bytes && there)
+      distance_.probe(view_.staging(rank, sequence_) + offered.where);
   }
 }
 
@@ -213,15 +218,15 @@ Task Exchanger::run(Exchange exchange) {
   }
   if (exchange.mode == Mode::streamed || !streaming.empty()) co_await stream(exchange, std::move(streaming));
   if (took_direct) {
-    read_barrier();   // the data first, then whether it still belonged to the giver; pairs with ShmLane::abort()
-    if (view_.aborted()) {   // before or during the read, a giver may have got its memory back and changed it
+    read_barrier();         // the data first, then whether it still belonged to the giver; pairs with ShmLane::abort()
+    if (view_.aborted()) {  // before or during the read, a giver may have got its memory back and changed it
       view_.throw_if_aborted();
       throw Error(ErrorKind::aborted, "the comm was aborted");
     }
-    view_.finished(rank_).value.store(count_, std::memory_order_release);   // pairs with the acquire load in finished()
+    view_.finished(rank_).value.store(count_, std::memory_order_release);  // pairs with the acquire load in finished()
     wake();
   }
-  if (exchange.mode == Mode::direct) {   // the caller may reuse its memory once all have read it
+  if (exchange.mode == Mode::direct) {  // the caller may reuse its memory once all have read it
     for (int r = 0; r < ranks(); ++r) {
       if (r != rank_ && exchange.give.at(r).bytes != 0) readers_.push_back(r);
     }
@@ -229,7 +234,7 @@ Task Exchanger::run(Exchange exchange) {
     for (int r : readers_) {
       co_await until([this, r, &exchange] {
         if (finished(r)) return true;
-        if (arrived(r)) compare(exchange, r);   // a rank that called something else never reads
+        if (arrived(r)) compare(exchange, r);  // a rank that called something else never reads
         return false;
       });
     }
@@ -249,13 +254,14 @@ Task Exchanger::await_readers(const Exchange& exchange) {
 
 void Exchanger::note_path(const Exchange& exchange, Deadline since) {
   const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - since;
-  broadcast_paths_.of(exchange.timed).took(exchange.mode == Mode::streamed, static_cast<double>(exchange.give.bytes) / std::max(took.count(), 1.0));
+  broadcast_paths_.of(exchange.timed)
+      .took(exchange.mode == Mode::streamed, static_cast<double>(exchange.give.bytes) / std::max(took.count(), 1.0));
 }
 
 Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::vector<int>& streaming) {
   std::size_t since_yield = 0;
   for (int i = 1; i < ranks(); ++i) {
-    const int r = (rank_ + i) % ranks();   // each starts at another rank, so that not all read the same one
+    const int r = (rank_ + i) % ranks();  // each starts at another rank, so that not all read the same one
     const auto to = exchange.take.at(r);
     if (!exchange.waits_for_all && to.bytes == 0) continue;
     co_await until([this, r] { return arrived(r); });
@@ -268,9 +274,11 @@ Task Exchanger::take_copies(const Exchange& exchange, bool& took_direct, std::ve
     if (mode == Mode::streamed) {
       streaming.push_back(r);
     } else if (const int place = scattered_place(r); mode == Mode::staged || place >= 0) {
-      took_direct = took_direct || place >= 0;   // the giver of a scattered part waits for its reader as for those that read directly
+      // The giver of a scattered part waits for its reader as for those that read directly
+      took_direct = took_direct || place >= 0;
       const std::size_t where = place >= 0 ? static_cast<std::size_t>(place) * offered.bytes : offered.where;
-      const std::byte* from = place >= 0 ? view_.staging(rank_, sequence_) : view_.staging(r, sequence_) + offered.where;
+      const std::byte* from =
+          place >= 0 ? view_.staging(rank_, sequence_) : view_.staging(r, sequence_) + offered.where;
       for (std::size_t done = 0; done < to.bytes;) {
         laying_ = r;
         co_await until([&] { return laid(r) > where + done; });
@@ -302,15 +310,15 @@ Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vec
     compare(exchange, r);
     meet(r);
     expect(exchange, r, offer(r).bytes, exchange.into_bytes);
-    if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);   // the totals differ
+    // The totals differ
+    if (mode_of(r) != exchange.mode) throw_mismatch(exchange.identity, exchange.identity, r, 0, 0);
     if (exchange.mode == Mode::streamed) streaming.push_back(r);
   }
   if (exchange.into_bytes == 0) {
     streaming.clear();
   } else if (exchange.mode == Mode::staged) {
     for (int r = 0; r < ranks(); ++r) {
-      sources_[static_cast<std::size_t>(r)] =
-          r == rank_ ? exchange.own : view_.staging(r, sequence_) + offer(r).where;
+      sources_[static_cast<std::size_t>(r)] = r == rank_ ? exchange.own : view_.staging(r, sequence_) + offer(r).where;
     }
     exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
                      exchange.past_cache);
@@ -321,8 +329,8 @@ Task Exchanger::reduce_all(const Exchange& exchange, bool& took_direct, std::vec
 }
 
 Task Exchanger::reduce_direct(const Exchange& exchange) {
-  // What is read from the peers is reduced while it is still in this core's cache: 1 MiB for all peers together was up to a tenth
-  // faster than 64 to 256 KiB on a core with 1 MiB of L2.
+  // What is read from the peers is reduced while it is still in this core's cache: 1 MiB for all peers together was up
+  // to a tenth faster than 64 to 256 KiB on a core with 1 MiB of L2.
   const auto others = static_cast<std::size_t>(std::max(1, ranks() - 1));
   const std::size_t chunk = std::max<std::size_t>(1u << 20, others * 8192) / others / 64 * 64;
   if (scratch_.size() < chunk * others) scratch_.resize(chunk * others);

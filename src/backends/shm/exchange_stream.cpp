@@ -1,5 +1,5 @@
-// Exchanges larger than a staging slot between peers that share a cache, or that cannot read each other's memory: chunk by chunk
-// through the staging area as a ring, each giver as fast as its slowest reader.
+// Exchanges larger than a staging slot between peers that share a cache, or that cannot read each other's memory: chunk
+// by chunk through the staging area as a ring, each giver as fast as its slowest reader.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -13,8 +13,9 @@ namespace {
 // A chunk takes some 50 µs on cache-local cores and 250 on others; a descheduled rank comes back after milliseconds.
 constexpr auto longest_chunk = std::chrono::microseconds(500);
 
-// Where one rank gives, small chunks let its readers copy while it writes: broadcast of 256 KiB and 1 MiB between 2 ranks takes
-// 0.83 of the time. Where all give and take, each rank alternates, and large chunks mean fewer waits: all_gather of 4 MiB takes 0.92.
+// Where one rank gives, small chunks let its readers copy while it writes: broadcast of 256 KiB and 1 MiB between 2
+// ranks takes 0.83 of the time. Where all give and take, each rank alternates, and large chunks mean fewer waits:
+// all_gather of 4 MiB takes 0.92.
 constexpr std::size_t pipelined_chunk = 64u << 10;
 constexpr std::size_t fewest_chunks = 4;
 
@@ -30,8 +31,12 @@ std::size_t chunks_of(std::size_t bytes, std::size_t quota) { return (bytes + qu
 class Streamer {
  public:
   Streamer(Exchanger& owner, const Exchange& exchange, std::vector<int> sources)
-      : owner_(owner), exchange_(exchange), view_(owner.view_), sources_(std::move(sources)),
-        taken_(sources_.size(), 0), area_(view_.geometry().slot_bytes * depth) {
+      : owner_(owner),
+        exchange_(exchange),
+        view_(owner.view_),
+        sources_(std::move(sources)),
+        taken_(sources_.size(), 0),
+        area_(view_.geometry().slot_bytes * depth) {
     if (exchange.mode == Mode::streamed) {
       quota_ = owner.chunk_bytes(exchange);
       places_ = places(exchange.give.kind, quota_);
@@ -125,10 +130,12 @@ class Streamer {
   }
 
   bool available(std::size_t i) const {
-    // Pairs with the release store in the giver's lay(). The giver has arrived and cannot leave before this rank took all.
+    // Pairs with the release store in the giver's lay(). The giver has arrived and cannot leave before this rank took
+    // all.
     return view_.laid(sources_[i], owner_.sequence_).load(std::memory_order_acquire) > taken_[i];
   }
-  /// The first chunk shows how cache-local its giver is, timed at its end: what was written last is still in the giver's cache.
+  /// The first chunk shows how cache-local its giver is, timed at its end: what was written last is still in the
+  /// giver's cache.
   void probe(std::size_t i) const {
     const std::size_t bytes = std::min(source_quota(i), wanted(i));
     if (taken_[i] > 0 || bytes < CacheDistance::probe_bytes) return;
@@ -185,7 +192,7 @@ class Streamer {
   std::size_t places_ = 2;
   std::size_t to_lay_ = 0;
   std::size_t laid_ = 0;
-  std::size_t freed_ = 0;   ///< chunks that all readers had taken at the last look
+  std::size_t freed_ = 0;  ///< chunks that all readers had taken at the last look
 };
 
 /// A chunk holds a part for every reader, or one part that serves all.

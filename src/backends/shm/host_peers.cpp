@@ -29,7 +29,8 @@ constexpr std::size_t doorbells_offset = 64;
 std::vector<int> neighbours_of(const BackendParams& params) {
   std::vector<int> ranks;
   for (int r = 0; r < params.size; ++r) {
-    if (params.hosts[static_cast<std::size_t>(r)] == params.hosts[static_cast<std::size_t>(params.rank)]) ranks.push_back(r);
+    if (params.hosts[static_cast<std::size_t>(r)] == params.hosts[static_cast<std::size_t>(params.rank)])
+      ranks.push_back(r);
   }
   return ranks;
 }
@@ -39,7 +40,8 @@ std::string key(const char* what, int world_rank) { return fmt::format("neighbou
 Segment attach(const BackendParams& params, const std::vector<int>& ranks) {
   const std::size_t bytes = doorbells_offset + ranks.size() * sizeof(Doorbell);
   if (ranks.front() == params.rank) {
-    return Segment::publish(bytes, bytes, "the doorbells of this host's ranks", *params.store, key("doorbells", params.rank));
+    return Segment::publish(bytes, bytes, "the doorbells of this host's ranks", *params.store,
+                            key("doorbells", params.rank));
   }
   return Segment::open_published(params.store->get(key("doorbells", ranks.front()), params.deadline), bytes);
 }
@@ -58,9 +60,11 @@ struct ProcessCard {
       const auto [stop, bad_probe] = std::from_chars(space + 1, end, card.probe);
       if (bad_probe == std::errc() && stop == end) return card;
     }
-    throw Error(ErrorKind::system,
-                fmt::format("rank {} published \"{}\" instead of its process and an address; do all ranks run the same Medley?", world_rank, text),
-                {.backend = "shm", .ranks = {world_rank}});
+    throw Error(
+        ErrorKind::system,
+        fmt::format("rank {} published \"{}\" instead of its process and an address; do all ranks run the same Medley?",
+                    world_rank, text),
+        {.backend = "shm", .ranks = {world_rank}});
   }
 };
 
@@ -97,7 +101,8 @@ HostPeers::HostPeers(const BackendParams& params)
   seen_alive_.resize(processes_.size());
   bool works = wish_for_direct_reads() != "0";
   for (std::size_t i = 0; i < probes.size(); ++i) works = works && probe_read(processes_[i], probes[i]);
-  // All peers must reach the same answer: one that cannot read decides for all, and so does one that insists on direct reads.
+  // All peers must reach the same answer: one that cannot read decides for all, and so does one that insists on direct
+  // reads.
   params.store->set(key("direct", params.rank), !works ? "no" : wish_for_direct_reads() == "1" ? "always" : "yes");
   direct_reads_ = true;
   for (int r : ranks) {
@@ -107,9 +112,10 @@ HostPeers::HostPeers(const BackendParams& params)
   }
   segment_.seal();
 
-  // Spinning helps only while every rank has a core of its own. 20 µs covers a peer in the same call; then about a millisecond of
-  // yields that no other thread uses, since waking a sleeper costs 50 µs and delays all that wait for it. Oversubscribed ranks
-  // yield to each other at once; after 60 yields the peers are busy elsewhere, and a futex is cheaper.
+  // Spinning helps only while every rank has a core of its own. 20 µs covers a peer in the same call; then about a
+  // millisecond of yields that no other thread uses, since waking a sleeper costs 50 µs and delays all that wait for
+  // it. Oversubscribed ranks yield to each other at once; after 60 yields the peers are busy elsewhere, and a futex is
+  // cheaper.
   oversubscribed_ = static_cast<int>(processes_.size()) > cores_;
   spins_ = oversubscribed_ ? 0 : 200;
   yields_ = oversubscribed_ ? 60 : 2000;
@@ -124,7 +130,8 @@ HostPeers::~HostPeers() {
 bool HostPeers::dead(int neighbour) const {
   const auto i = static_cast<std::size_t>(neighbour);
   if (processes_[i] == processes_[static_cast<std::size_t>(own_)]) return false;
-  if (process_files_[i] < 0) {   // it exited before we could open it, or no pidfds here (old kernel, filter, too many files)
+  // It exited before we could open it, or no pidfds here (old kernel, filter, too many files)
+  if (process_files_[i] < 0) {
     return kill(processes_[i], 0) != 0 && errno == ESRCH;
   }
   pollfd file{process_files_[i], POLLIN, 0};
@@ -132,14 +139,15 @@ bool HostPeers::dead(int neighbour) const {
 }
 
 void HostPeers::read(void* to, int neighbour, std::uint64_t from, std::size_t bytes, int rank) const {
-  // The kernel reads by process id. Ids are assigned in a cycle of at least 32,768, so one cannot be reused within this time of its
-  // process's death.
+  // The kernel reads by process id. Ids are assigned in a cycle of at least 32,768, so one cannot be reused within this
+  // time of its process's death.
   constexpr auto number_lasts = std::chrono::milliseconds(1);
   const auto now = std::chrono::steady_clock::now();
   Deadline& seen = seen_alive_[static_cast<std::size_t>(neighbour)];
   if (now - seen > number_lasts) {
     if (dead(neighbour)) {
-      throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", rank, process(neighbour)), {.ranks = {rank}});
+      throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", rank, process(neighbour)),
+                  {.ranks = {rank}});
     }
     seen = now;
   }
@@ -160,9 +168,10 @@ std::uint32_t HostPeers::prepare() {
   const std::uint32_t ticket = doorbell.rings.load(std::memory_order_seq_cst);
   doorbell.sleepers.fetch_add(1, std::memory_order_seq_cst);
   sleeping_->fetch_add(1, std::memory_order_seq_cst);
-  // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small operation a
-  // cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes longer, so the poll that
-  // follows sees it. If not, sleep() is short enough to make that a delay and never a hang. (tests/spin/sleep.pml)
+  // A writer stores its flag and then reads `sleeping_` without a fence between them, which would cost every small
+  // operation a cache miss on x86. Its store leaves the store buffer within nanoseconds; giving up the core here takes
+  // longer, so the poll that follows sees it. If not, sleep() is short enough to make that a delay and never a hang.
+  // (tests/spin/sleep.pml)
   sched_yield();
   return ticket;
 }
@@ -176,8 +185,8 @@ void HostPeers::sleep(std::uint32_t ticket, std::chrono::nanoseconds at_most) {
 }
 
 void HostPeers::cancel() {
-  // relaxed: a writer that still counts this thread rings once too often. `sleeping_` never counts a thread that its doorbell does
-  // not, as in prepare().
+  // relaxed: a writer that still counts this thread rings once too often. `sleeping_` never counts a thread that its
+  // doorbell does not, as in prepare().
   sleeping_->fetch_sub(1, std::memory_order_relaxed);
   doorbells_[own_].sleepers.fetch_sub(1, std::memory_order_relaxed);
 }

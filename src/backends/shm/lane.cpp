@@ -30,8 +30,8 @@ std::vector<int> members_of(const CommParams& params, const HostPeers& host_peer
   return members;
 }
 
-/// For loops that wait for members: whether one of them died meanwhile. Checks every few milliseconds, since a check asks the
-/// kernel about each member; most waits finish before the first.
+/// For loops that wait for members: whether one of them died meanwhile. Checks every few milliseconds, since a check
+/// asks the kernel about each member; most waits finish before the first.
 class Watch {
   static constexpr std::chrono::milliseconds interval{10};
 
@@ -80,16 +80,17 @@ Segment attach(const CommParams& params, const Geometry& geometry) {
 
 /// Waits until all members have opened the segment and have memory in it, so that its maker can seal it.
 void await_all(const CommParams& params, const SegmentView& view, Watch watch) {
-  // Sleeps until the last one wakes all, or briefly, since other comms need progress: 64 ranks that yield to each other on two
-  // cores take 35 ms for this.
+  // Sleeps until the last one wakes all, or briefly, since other comms need progress: 64 ranks that yield to each other
+  // on two cores take 35 ms for this.
   constexpr timespec moment{0, 1'000'000};
   auto& attached = view.header().attached;
   const auto size = static_cast<std::uint32_t>(params.size);
   if (attached.fetch_add(1) + 1 == size) syscall(SYS_futex, &attached, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
   for (std::uint32_t there = 0; (there = attached.load()) < size;) {
     if (std::chrono::steady_clock::now() > params.deadline) {
-      throw Error(ErrorKind::timeout, fmt::format("only {} of the {} ranks of comm {} opened its shared memory in time",
-                                                  attached.load(), params.size, params.name),
+      throw Error(ErrorKind::timeout,
+                  fmt::format("only {} of the {} ranks of comm {} opened its shared memory in time", attached.load(),
+                              params.size, params.name),
                   {.comm = params.name, .backend = "shm"});
     }
     view.throw_if_aborted();
@@ -102,29 +103,34 @@ void await_all(const CommParams& params, const SegmentView& view, Watch watch) {
 }  // namespace
 
 ShmLane::ShmLane(const CommParams& params, const HostPeers& host_peers)
-    : host_peers_(host_peers), members_(members_of(params, host_peers)),
+    : host_peers_(host_peers),
+      members_(members_of(params, host_peers)),
       segment_(attach(params, Geometry(params.size))),
-      view_(segment_.data(), Geometry(params.size)), rank_(params.rank),
-      exchanger_(view_, rank_, host_peers_, members_), collective_(exchanger_, host_peers_) {
+      view_(segment_.data(), Geometry(params.size)),
+      rank_(params.rank),
+      exchanger_(view_, rank_, host_peers_, members_),
+      collective_(exchanger_, host_peers_) {
   await_all(params, view_, Watch(params, host_peers, members_));
   segment_.seal();
 }
 
-/// How much of each of its slots this rank may use for a call. Oversubscribed, small collectives use only a part: populating all of
-/// it took a third of the processor time of a split of 64 ranks on 2 cores. Otherwise the data rotates through the slot
-/// (Exchanger::place_in_slot()).
+/// How much of each of its slots this rank may use for a call. Oversubscribed, small collectives use only a part:
+/// populating all of it took a third of the processor time of a split of 64 ranks on 2 cores. Otherwise the data
+/// rotates through the slot (Exchanger::place_in_slot()).
 std::size_t ShmLane::staging_for(const Call& call) const {
   const auto bytes = static_cast<std::size_t>(std::max(call.in_count, call.out_count)) * size_of(call.dtype);
   if (bytes <= inline_bytes / members_.size()) return 0;
-  const bool listed = call.in_counts || call.out_counts;   // its parts may overlap, and exceed `bytes` together
-  return host_peers_.oversubscribed() && !listed && bytes <= small_collective ? small_part : view_.geometry().slot_bytes;
+  const bool listed = call.in_counts || call.out_counts;  // its parts may overlap, and exceed `bytes` together
+  return host_peers_.oversubscribed() && !listed && bytes <= small_collective ? small_part
+                                                                              : view_.geometry().slot_bytes;
 }
 
 void ShmLane::populate_staging(std::size_t of_each_slot) {
   const std::size_t slot = view_.geometry().slot_bytes;
   const auto first = static_cast<std::size_t>(view_.all_staging(rank_) - segment_.data());
   const bool all = of_each_slot == slot;
-  for (std::size_t i = 0; i < (all ? 1 : depth); ++i) segment_.populate(first + i * slot, all ? slot * depth : of_each_slot);
+  for (std::size_t i = 0; i < (all ? 1 : depth); ++i)
+    segment_.populate(first + i * slot, all ? slot * depth : of_each_slot);
   exchanger_.slots_ready(of_each_slot);
 }
 
@@ -136,7 +142,8 @@ void ShmLane::make_matcher() {
 
 Transfer* ShmLane::start(const Call& call) {
   if (call.op == Op::send || call.op == Op::recv) {
-    if (!matcher_) [[unlikely]] make_matcher();
+    if (!matcher_) [[unlikely]]
+      make_matcher();
     return matcher_->start(call);
   }
   if (exchanger_.ready_bytes() < view_.geometry().slot_bytes) {
@@ -150,8 +157,8 @@ void ShmLane::progress() {
 }
 
 ShmLane::~ShmLane() {
-  if (!segment_.here()) return;   // a forked child does not map it
-  view_.left(rank_).value.store(1, std::memory_order_release);   // pairs with the acquire loads in awaits() and check()
+  if (!segment_.here()) return;                                 // a forked child does not map it
+  view_.left(rank_).value.store(1, std::memory_order_release);  // pairs with the acquire loads in awaits() and check()
   host_peers_.wake(members_);
 }
 
@@ -168,13 +175,14 @@ bool ShmLane::awaits(int rank) const {
 }
 
 void ShmLane::check() {
-  // The root cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave. Pairs with the
-  // release store in the peer's ~ShmLane(), after all that it published.
+  // The root cause first: a rank that has noticed a death aborts the comm, and one that got an error may leave. Pairs
+  // with the release store in the peer's ~ShmLane(), after all that it published.
   const auto left = [&](int r) { return view_.left(r).value.load(std::memory_order_acquire) != 0; };
   const int ranks = static_cast<int>(members_.size());
   for (int r = 0; r < ranks; ++r) {
     const int member = members_[static_cast<std::size_t>(r)];
-    if (r == rank_ || !host_peers_.dead(member) || left(r)) continue;   // in this order: it left before its process ended
+    // In this order: it left before its process ended
+    if (r == rank_ || !host_peers_.dead(member) || left(r)) continue;
     throw Error(ErrorKind::rank_lost, fmt::format("rank {} (process {}) died", r, host_peers_.process(member)),
                 {.ranks = {r}});
   }
@@ -200,9 +208,9 @@ void ShmLane::abort(const Error& why) noexcept {
   header.reason[length] = '\0';
   // Pairs with the acquire load in SegmentView::throw_if_aborted(): the reason is complete.
   header.aborted.store(static_cast<std::uint32_t>(rank_) + 1, std::memory_order_release);
-  // Callers get their memory back now and may write into it, while a peer still reads it directly. A peer that reads what they
-  // write must see the abort: pairs with the read_barrier() in Exchanger::run() and RecvTransfer::poll(). (Where another rank was
-  // first, the load above has acquired its abort, which every core sees by then.)
+  // Callers get their memory back now and may write into it, while a peer still reads it directly. A peer that reads
+  // what they write must see the abort: pairs with the read_barrier() in Exchanger::run() and RecvTransfer::poll().
+  // (Where another rank was first, the load above has acquired its abort, which every core sees by then.)
   write_barrier();
   host_peers_.wake(members_);
 }

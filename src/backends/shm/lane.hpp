@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "backends/shm/collective.hpp"
-#include "backends/shm/tag_matcher.hpp"
 #include "backends/shm/segment.hpp"
+#include "backends/shm/tag_matcher.hpp"
 
 namespace medley::shm {
 
@@ -21,7 +21,8 @@ class ShmLane final : public Lane {
   ~ShmLane() override;
   Transfer* start(const Call& call) override;
   bool send_now(int to, int tag, const void* data, std::size_t bytes) override {
-    return matcher_ && matcher_->send_now(to, tag, data, bytes);   // the first message goes through start(), which may fail
+    // The first message goes through start(), which may fail
+    return matcher_ && matcher_->send_now(to, tag, data, bytes);
   }
   void progress() override;
   bool concurrent_collectives() const override { return false; }
@@ -30,8 +31,8 @@ class ShmLane final : public Lane {
 
  private:
   bool awaits(int rank) const;
-  // Memory is populated when first needed, so that a comm with only small operations stays small; by Segment::populate, so that a
-  // full /dev/shm is an error and not a SIGBUS.
+  // Memory is populated when first needed, so that a comm with only small operations stays small; by Segment::populate,
+  // so that a full /dev/shm is an error and not a SIGBUS.
   std::size_t staging_for(const Call& call) const;
   void populate_staging(std::size_t of_each_slot);
   void make_matcher();
@@ -42,7 +43,7 @@ class ShmLane final : public Lane {
   int rank_;
   Exchanger exchanger_;
   Collective collective_;
-  std::unique_ptr<TagMatcher> matcher_;     ///< made with the first send or receive
+  std::unique_ptr<TagMatcher> matcher_;  ///< made with the first send or receive
 };
 
 }  // namespace medley::shm

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "backends/shm/direct_read.hpp"
-#include "backends/shm/tag_matcher.hpp"
 #include "backends/shm/host_peers.hpp"
+#include "backends/shm/tag_matcher.hpp"
 
 namespace medley::shm {
 namespace {
@@ -20,17 +20,21 @@ std::size_t bytes_of(const Call& call, std::int64_t count) {
 }  // namespace
 
 SendTransfer::SendTransfer(TagMatcher& matcher, const Call& call)
-    : matcher_(matcher), to_(call.root), tag_(call.tag), id_(matcher.next_id_++),
-      data_(static_cast<const std::byte*>(call.in)), bytes_(bytes_of(call, call.in_count)) {}
+    : matcher_(matcher),
+      to_(call.root),
+      tag_(call.tag),
+      id_(matcher.next_id_++),
+      data_(static_cast<const std::byte*>(call.in)),
+      bytes_(bytes_of(call, call.in_count)) {}
 
 Poll SendTransfer::poll() {
   Pipe& pipe = matcher_.outgoing_[static_cast<std::size_t>(to_)];
   auto& queue = matcher_.queued_[static_cast<std::size_t>(to_)];
-  if (state_ == State::queued && queue.front() == this) {   // messages to one peer leave in order
+  if (state_ == State::queued && queue.front() == this) {  // messages to one peer leave in order
     const bool eager = matcher_.is_eager(bytes_);
-    const bool written =
-        eager ? pipe.write_eager(tag_, data_, bytes_)
-              : pipe.write(FrameKind::rts, tag_, {id_, bytes_, reinterpret_cast<std::uint64_t>(data_)});
+    const bool written = eager
+                             ? pipe.write_eager(tag_, data_, bytes_)
+                             : pipe.write(FrameKind::rts, tag_, {id_, bytes_, reinterpret_cast<std::uint64_t>(data_)});
     if (!written) return Poll::waiting;
     queue.pop_front();
     state_ = eager ? State::done : State::rts_sent;
@@ -53,7 +57,7 @@ Poll SendTransfer::poll() {
 }
 
 void SendTransfer::release() noexcept {
-  if (TagMatcher::SendList::contains(*this)) matcher_.sends_.erase(*this);   // not after TagMatcher::stop()
+  if (TagMatcher::SendList::contains(*this)) matcher_.sends_.erase(*this);  // not after TagMatcher::stop()
   if (state_ == State::queued) std::erase(matcher_.queued_[static_cast<std::size_t>(to_)], this);
   delete this;
 }
@@ -75,7 +79,8 @@ std::byte* RecvTransfer::take_eager(int from, std::size_t bytes) {
   from_ = from;
   arrived_ = static_cast<std::int64_t>(bytes);
   state_ = State::done;
-  if (bytes > capacity_) [[unlikely]] too_long_ = bytes;
+  if (bytes > capacity_) [[unlikely]]
+    too_long_ = bytes;
   matched(!too_long_);
   return too_long_ ? nullptr : data_;
 }
@@ -87,7 +92,8 @@ void RecvTransfer::take_rts(int from, const LongMessage& rts) {
   if (rts.bytes > capacity_) too_long_ = rts.bytes;
   const bool direct = matcher_.direct_reads_ || from == matcher_.rank_;
   if (too_long_ || !direct) {
-    state_ = State::answering;   // a message that does not fit is acknowledged as received, so that its sender completes
+    // A message that does not fit is acknowledged as received, so that its sender completes
+    state_ = State::answering;
   } else {
     state_ = State::reading;
   }
@@ -99,14 +105,14 @@ void RecvTransfer::take_rts(int from, const LongMessage& rts) {
 void RecvTransfer::read(std::size_t bytes) {
   std::byte* to = data_ + done_;
   const std::uint64_t where = rts_.where + done_;
-  if (from_ == matcher_.rank_) {   // its own memory, also where direct reads of others are disabled
+  if (from_ == matcher_.rank_) {  // its own memory, also where direct reads of others are disabled
     std::memmove(to, reinterpret_cast<const std::byte*>(where), bytes);
     return;
   }
   try {
     matcher_.host_peers_.read(to, matcher_.members_[static_cast<std::size_t>(from_)], where, bytes, from_);
   } catch (const Error&) {
-    matcher_.view_.throw_if_aborted();   // a sender that aborted may have freed its memory
+    matcher_.view_.throw_if_aborted();  // a sender that aborted may have freed its memory
     throw;
   }
 }
@@ -114,10 +120,11 @@ void RecvTransfer::read(std::size_t bytes) {
 Poll RecvTransfer::poll() {
   if (state_ == State::reading) {
     const std::size_t now = std::min<std::size_t>(progress_quantum, rts_.bytes - done_);
-    if (from_ == matcher_.rank_ && !matcher_.find_send(rts_.id)) return Poll::waiting;   // this rank has abandoned its send
+    // This rank has abandoned its send
+    if (from_ == matcher_.rank_ && !matcher_.find_send(rts_.id)) return Poll::waiting;
     read(now);
-    read_barrier();   // the data first, then whether it still belonged to the sender; pairs with ShmLane::abort()
-    if (matcher_.view_.aborted()) return Poll::waiting;   // or changed it; the lane's check() says why it failed
+    read_barrier();  // the data first, then whether it still belonged to the sender; pairs with ShmLane::abort()
+    if (matcher_.view_.aborted()) return Poll::waiting;  // or changed it; the lane's check() says why it failed
     done_ += now;
     if (done_ < rts_.bytes) return Poll::moved;
     state_ = State::answering;
@@ -141,7 +148,8 @@ Poll RecvTransfer::poll() {
 std::vector<int> RecvTransfer::awaited() const { return from_ < 0 ? std::vector<int>{} : std::vector<int>{from_}; }
 
 void RecvTransfer::release() noexcept {
-  if (TagMatcher::RecvList::contains(*this)) (state_ == State::posted ? matcher_.posted_ : matcher_.reading_).erase(*this);
+  if (TagMatcher::RecvList::contains(*this))
+    (state_ == State::posted ? matcher_.posted_ : matcher_.reading_).erase(*this);
   matcher_.recycle(*this);
 }
 

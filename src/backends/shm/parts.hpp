@@ -9,10 +9,10 @@ namespace medley::shm {
 struct Parts {
   enum class Kind : std::uint8_t {
     none,
-    common,    ///< one part for all ranks, or all but one
-    only,      ///< a part for one rank
-    uniform,   ///< equal parts, side by side
-    listed,    ///< counts and offsets per rank
+    common,   ///< one part for all ranks, or all but one
+    only,     ///< a part for one rank
+    uniform,  ///< equal parts, side by side
+    listed,   ///< counts and offsets per rank
   };
   struct Part {
     std::byte* data;
@@ -21,9 +21,9 @@ struct Parts {
 
   Kind kind = Kind::none;
   std::byte* base = nullptr;
-  std::size_t bytes = 0;                       ///< per part, unless listed
-  int rank = 0;                                ///< whose part it is (only), or who gets none (common; -1: nobody)
-  const std::int64_t* counts = nullptr;        ///< listed, in elements
+  std::size_t bytes = 0;                 ///< per part, unless listed
+  int rank = 0;                          ///< whose part it is (only), or who gets none (common; -1: nobody)
+  const std::int64_t* counts = nullptr;  ///< listed, in elements
   const std::int64_t* offsets = nullptr;
   std::size_t element = 1;
 

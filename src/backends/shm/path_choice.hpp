@@ -1,5 +1,6 @@
-// Which of two ways the large broadcasts of a rank take in a comm of 2 or 3 ranks: direct reads, or through the segment. Which is faster
-// depends on the processor and on which cores the ranks run, so the root times both on its own broadcasts. Used by the Exchanger.
+// Which of two ways the large broadcasts of a rank take in a comm of 2 or 3 ranks: direct reads, or through the
+// segment. Which is faster depends on the processor and on which cores the ranks run, so the root times both on its own
+// broadcasts. Used by the Exchanger.
 #pragma once
 
 #include <algorithm>
@@ -21,23 +22,24 @@ class PathChoice {
   void took(bool segment, double rate) {
     const bool before = segment_is_faster();
     double& known = rate_[segment ? 1 : 0];
-    known = std::max(known * fading, rate);   // an interruption does not count, a lasting change does
+    known = std::max(known * fading, rate);  // an interruption does not count, a lasting change does
     ++measured_[segment ? 1 : 0];
     if (segment_is_faster() != before) {
       interval_ = shortest_interval;
-    } else if (segment != before) {   // the slower one has lost again
+    } else if (segment != before) {  // the slower one has lost again
       interval_ = std::min(2 * interval_, longest_interval);
     }
     if (segment != before) until_trial_ = interval_;
   }
 
  private:
-  // The slower way took up to four times as long where the two were compared: with the longest interval, trials cost 0.3 %.
+  // The slower way took up to four times as long where the two were compared: with the longest interval, trials cost
+  // 0.3 %.
   static constexpr int trials = 2, shortest_interval = 16, longest_interval = 1024;
   static constexpr double fading = 0.9;
   bool segment_is_faster() const { return rate_[1] > rate_[0]; }
 
-  std::array<double, 2> rate_{};      ///< direct, segment
+  std::array<double, 2> rate_{};  ///< direct, segment
   std::array<int, 2> measured_{};
   int interval_ = shortest_interval;
   int until_trial_ = shortest_interval;

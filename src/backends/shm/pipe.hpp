@@ -1,8 +1,9 @@
 // Frames from one rank to another, in order: a single-producer, single-consumer queue.
 //
-// A frame is a cell: one cache line with a stamp, a header and up to 48 bytes, so that a small message costs its reader one cache
-// miss. A longer payload goes through a ring of bytes beside the cells, in the same order. Each side counts in its own memory what
-// it has written or read; the reader's counts are shared, and the writer reads them only when it runs out of space.
+// A frame is a cell: one cache line with a stamp, a header and up to 48 bytes, so that a small message costs its reader
+// one cache miss. A longer payload goes through a ring of bytes beside the cells, in the same order. Each side counts
+// in its own memory what it has written or read; the reader's counts are shared, and the writer reads them only when it
+// runs out of space.
 #pragma once
 
 #include <algorithm>
@@ -62,8 +63,7 @@ class Pipe {
   std::size_t space() {
     look_at_reader();
     if (written_ - seen_read_ == cells_size_) return 0;
-    return std::min(ring_size_ - static_cast<std::size_t>(bytes_written_ - seen_bytes_read_),
-                    payload_limit());
+    return std::min(ring_size_ - static_cast<std::size_t>(bytes_written_ - seen_bytes_read_), payload_limit());
   }
 
   // Called by the reader.
@@ -95,19 +95,19 @@ class Pipe {
     ++read_;
     publish_reads();
   }
-  /// Takes the first frame off, which has all of its payload in its cell. The writer hears of every eighth; publish_reads() after the last.
+  /// Takes the first frame off, which has all of its payload in its cell. The writer hears of every eighth;
+  /// publish_reads() after the last.
   void pop_cell() {
     if (++read_ % 8 == 0) publish_reads();
   }
   /// The writer may use the cells of all frames that were taken off again.
-  void publish_reads() { reads_.cells.store(read_, std::memory_order_release); }   // pairs with look_at_reader(): they are no longer used
+  // Pairs with look_at_reader(): they are no longer used
+  void publish_reads() { reads_.cells.store(read_, std::memory_order_release); }
 
  private:
   static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   /// Differs from the cell's stamp in the previous round, and from the zero of a fresh segment.
-  std::uint32_t stamp_of(std::uint64_t number) const {
-    return static_cast<std::uint32_t>(number >> lap_shift_) + 1;
-  }
+  std::uint32_t stamp_of(std::uint64_t number) const { return static_cast<std::uint32_t>(number >> lap_shift_) + 1; }
 
   bool has_space(std::size_t bytes) {
     if (fits(bytes)) [[likely]]
@@ -145,10 +145,11 @@ class Pipe {
     if (first < bytes) std::memcpy(static_cast<std::byte*>(data) + first, ring_, bytes - first);
   }
 
-  // How many cells ahead each side fetches. On two far cores (a line takes 0.15 µs) windows of 8 messages took 1.50 µs with 1 and 1, 1.38
-  // with 3 and 1, 1.47 with 3 and 2, 1.24 with 3 and 3, 1.38 with 3 and 5; windows of 64 8.9, 8.9, 8.1, 8.1 and 13. Lines further ahead are taken away
-  // from the other side, which is not done with them: on 16 cores of a Xeon, windows of 64 took 21.0 µs with 1 and 1, 21.4 with 3 and 1, 21.5 with
-  // 3 and 2, but 25.4 with 3 and 3, windows of 8 3.0 to 3.1 with each.
+  // How many cells ahead each side fetches. On two far cores (a line takes 0.15 µs) windows of 8 messages took 1.50 µs
+  // with 1 and 1, 1.38 with 3 and 1, 1.47 with 3 and 2, 1.24 with 3 and 3, 1.38 with 3 and 5; windows of 64 8.9, 8.9,
+  // 8.1, 8.1 and 13. Lines further ahead are taken away from the other side, which is not done with them: on 16 cores
+  // of a Xeon, windows of 64 took 21.0 µs with 1 and 1, 21.4 with 3 and 1, 21.5 with 3 and 2, but 25.4 with 3 and 3,
+  // windows of 8 3.0 to 3.1 with each.
   static constexpr std::uint64_t read_ahead = 3, write_ahead = 2;
 
   PipeReads& reads_;

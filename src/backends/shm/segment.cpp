@@ -24,7 +24,7 @@ namespace medley::shm {
 namespace {
 
 constexpr const char* folder = "/dev/shm";
-constexpr const char* refusal = "refused: ";   // published in the store in place of an address
+constexpr const char* refusal = "refused: ";  // published in the store in place of an address
 
 std::string mebibytes(std::size_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
@@ -51,7 +51,8 @@ std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
   if (data == MAP_FAILED) {
     const int error = errno;
     ::close(file);
-    throw Error(ErrorKind::system, fmt::format("cannot map {} of shared memory: {}", mebibytes(bytes), strerror(error)));
+    throw Error(ErrorKind::system,
+                fmt::format("cannot map {} of shared memory: {}", mebibytes(bytes), strerror(error)));
   }
   // A forked child (a data loader) must not hold pages of the parent's job.
   madvise(data, bytes, MADV_DONTFORK);
@@ -61,12 +62,12 @@ std::shared_ptr<std::byte> map_anew(int file, std::size_t bytes) {
 }
 
 #ifdef __SANITIZE_THREAD__
-// ThreadSanitizer identifies memory by its address. Ranks that are threads must map a segment at one address for it to follow their
-// flags, so in such builds a process maps a segment once.
+// ThreadSanitizer identifies memory by its address. Ranks that are threads must map a segment at one address for it to
+// follow their flags, so in such builds a process maps a segment once.
 std::shared_ptr<std::byte> map(int file, std::size_t bytes) {
   static std::mutex mutex;
   static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<std::byte>> mappings;
-  struct stat status{};
+  struct stat status {};
   fstat(file, &status);
   const std::lock_guard lock(mutex);
   auto& known = mappings[{status.st_dev, status.st_ino}];
@@ -87,7 +88,7 @@ Segment Segment::make(std::size_t bytes, const std::string& purpose, bool reserv
   if (file < 0) {
     throw Error(ErrorKind::unavailable, fmt::format("cannot make shared memory in {}: {}", folder, strerror(errno)));
   }
-  struct statvfs room{};
+  struct statvfs room {};
   const bool known = fstatvfs(file, &room) == 0 && room.f_blocks > 0;
   const std::size_t available = known ? static_cast<std::size_t>(room.f_bavail) * room.f_frsize : 0;
   if (known && available < bytes) {
@@ -97,7 +98,8 @@ Segment Segment::make(std::size_t bytes, const std::string& purpose, bool reserv
   if (ftruncate(file, static_cast<off_t>(bytes)) != 0) {
     const int error = errno;
     ::close(file);
-    throw Error(ErrorKind::system, fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
+    throw Error(ErrorKind::system,
+                fmt::format("cannot size {} of shared memory: {}", mebibytes(bytes), strerror(error)));
   }
   if (reserve && fallocate(file, 0, 0, static_cast<off_t>(bytes)) != 0) {
     ::close(file);
@@ -128,7 +130,8 @@ Segment Segment::open(const std::string& address, std::size_t bytes) {
   const int file = ::open(address.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) {
     throw Error(ErrorKind::system, fmt::format("cannot open the shared memory of a neighbour at {}: {}; it may have "
-                                               "died, or this process may not look into it", address, strerror(errno)));
+                                               "died, or this process may not look into it",
+                                               address, strerror(errno)));
   }
   return {file, map(file, bytes)};
 }
@@ -149,10 +152,10 @@ void Segment::seal() noexcept {
 }
 
 void Segment::populate(std::size_t offset, std::size_t bytes) const {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));   // 4 KiB on x86; 4, 16 or 64 KiB on AArch64
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));  // 4 KiB on x86; 4, 16 or 64 KiB on AArch64
   const std::size_t begin = offset / page * page;
   if (madvise(data() + begin, offset + bytes - begin, MADV_POPULATE_WRITE) == 0) return;
-  if (!can_populate()) return;   // all of it was reserved when it was made
+  if (!can_populate()) return;  // all of it was reserved when it was made
   throw Error(ErrorKind::unavailable,
               fmt::format("{} is full: {} more are needed for a comm's buffers ({}); enlarge it or use fewer comms",
                           folder, mebibytes(bytes), strerror(errno)));

@@ -1,5 +1,5 @@
-// An anonymous shared memory segment: made by one rank, opened by its peers through the maker's /proc entry. It never has a name in
-// /dev/shm, so nothing can be left behind there.
+// An anonymous shared memory segment: made by one rank, opened by its peers through the maker's /proc entry. It never
+// has a name in /dev/shm, so nothing can be left behind there.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace medley::shm {
 
 class Segment {
  public:
-  /// Makes one, populates its beginning and publishes its address in the store, or the reason for failure: its peers wait for one
-  /// or the other.
+  /// Makes one, populates its beginning and publishes its address in the store, or the reason for failure: its peers
+  /// wait for one or the other.
   static Segment publish(std::size_t bytes, std::size_t populated, const std::string& purpose, Store& store,
                          const std::string& key);
   /// Opens a published segment; throws the reason if it could not be made.
@@ -42,7 +42,7 @@ class Segment {
   Segment(int file, std::shared_ptr<std::byte> data);
   int process_;
   int file_;
-  std::shared_ptr<std::byte> data_;   ///< the mapping
+  std::shared_ptr<std::byte> data_;  ///< the mapping
 };
 
 }  // namespace medley::shm

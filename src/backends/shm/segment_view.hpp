@@ -1,5 +1,5 @@
-// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged. Every word has a single
-// writer, the rank whose area contains it; pipes have one writer and one reader.
+// The shared segment of one comm, as a typed view: who writes which cache line, and where data is staged. Every word
+// has a single writer, the rank whose area contains it; pipes have one writer and one reader.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,15 @@ inline constexpr std::uint32_t depth = 4;
 /// What fits beside the flag in its own cache line.
 inline constexpr std::size_t inline_bytes = 56;
 
-/// Up to here an exchange of equal parts runs in two steps that never suspend: a coroutine frame would cost a quarter of its time.
+/// Up to here an exchange of equal parts runs in two steps that never suspend: a coroutine frame would cost a quarter
+/// of its time.
 inline constexpr std::size_t brief_bytes = 4096;
 
 /// A rank's arrival at an exchange, with its payload or a description of where the payload is.
 struct alignas(64) Line {
-  /// Stored with release by Exchanger::arrive(), after the payload; pairs with the acquire loads in arrived() and can_begin().
-  /// It also ends this rank's reads of the previous exchange: a peer that sees it may reuse that exchange's slot.
+  /// Stored with release by Exchanger::arrive(), after the payload; pairs with the acquire loads in arrived() and
+  /// can_begin(). It also ends this rank's reads of the previous exchange: a peer that sees it may reuse that
+  /// exchange's slot.
   std::atomic<std::uint64_t> word;
   std::byte payload[inline_bytes];
 };
@@ -38,8 +40,8 @@ struct TableEntry {
 
 inline constexpr std::size_t counters_per_rank = 3;
 
-/// The position in a line's payload where the giver of a staged or streamed exchange counts what it has laid out; its descriptor
-/// precedes it.
+/// The position in a line's payload where the giver of a staged or streamed exchange counts what it has laid out; its
+/// descriptor precedes it.
 inline constexpr std::size_t laid_offset = inline_bytes - sizeof(std::uint64_t);
 
 enum class FrameKind : std::uint32_t {
@@ -66,8 +68,8 @@ struct alignas(64) Cell {
   std::atomic<std::uint32_t> stamp;
   FrameKind kind;
   std::int32_t tag;
-  std::uint32_t payload;  ///< bytes behind the header: an eager message's are in `data` if they fit, others
-                          ///< in the ring of bytes
+  std::uint32_t payload;       ///< bytes behind the header: an eager message's are in `data` if they fit, others
+                               ///< in the ring of bytes
   std::byte data[cell_bytes];  ///< of an eager frame; of the others a LongMessage
 };
 static_assert(sizeof(Cell) == 64);
@@ -83,8 +85,8 @@ struct alignas(64) Header {
   /// 1 + the rank that aborted; stored with release by ShmLane::abort(), pairs with the acquire loads in SegmentView.
   std::atomic<std::uint32_t> aborted;
   // Why, complete before `aborted` is set.
-  std::uint32_t kind;                     ///< an ErrorKind
-  std::uint32_t ranks_at_fault;           ///< how many of `at_fault` are set
+  std::uint32_t kind;            ///< an ErrorKind
+  std::uint32_t ranks_at_fault;  ///< how many of `at_fault` are set
   std::int32_t at_fault[8];
   char reason[256];
 };
@@ -96,9 +98,9 @@ inline constexpr std::uint32_t abort_being_written = 1u << 31;
 struct Geometry {
   explicit Geometry(int ranks);
   int ranks;
-  std::size_t slot_bytes;    ///< staging per exchange and rank
+  std::size_t slot_bytes;              ///< staging per exchange and rank
   std::size_t pipe_cells, pipe_bytes;  ///< cells and ring of bytes of an ordered pair; powers of two
-  std::size_t area_bytes;    ///< of one rank, staging included
+  std::size_t area_bytes;              ///< of one rank, staging included
   std::size_t table_offset, staging_offset, pipes_offset;
   std::size_t total;
   std::size_t pipe_stride() const { return sizeof(PipeReads) + pipe_cells * sizeof(Cell) + pipe_bytes; }
@@ -112,31 +114,33 @@ class SegmentView {
  public:
   SegmentView(std::byte* base, const Geometry& geometry) : base_(base), geometry_(geometry) {}
   const Geometry& geometry() const { return geometry_; }
-  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }   // pairs with ShmLane::abort()
+  // Pairs with ShmLane::abort()
+  bool aborted() const { return header().aborted.load(std::memory_order_acquire) != 0; }
   /// Throws the error with which a rank aborted the comm, if one did.
   void throw_if_aborted() const;
   Header& header() const { return *reinterpret_cast<Header*>(base_); }
-  Line& line(int rank, std::uint32_t sequence) const {
-    return reinterpret_cast<Line*>(area(rank))[sequence % depth];
-  }
-  /// The last exchange in which this rank has finished its direct reads of its peers' memory. Counted in 64 bits: it may be any
-  /// number of exchanges old, where sequences that wrap would seem to be ahead. The release store in Exchanger::run() comes after
-  /// those reads; pairs with the acquire load in Exchanger::finished(), after which the giver's caller may reuse its memory.
+  Line& line(int rank, std::uint32_t sequence) const { return reinterpret_cast<Line*>(area(rank))[sequence % depth]; }
+  /// The last exchange in which this rank has finished its direct reads of its peers' memory. Counted in 64 bits: it
+  /// may be any number of exchanges old, where sequences that wrap would seem to be ahead. The release store in
+  /// Exchanger::run() comes after those reads; pairs with the acquire load in Exchanger::finished(), after which the
+  /// giver's caller may reuse its memory.
   Counter& finished(int rank) const { return counters(rank)[0]; }
-  /// What this rank has laid out of a staged exchange (the offset of the next byte in its slot) or a streamed one (chunks). It has
-  /// the lifetime of the line: reset before the flag, and not written again before all peers have left the exchange. The release
-  /// stores in Exchanger::lay_out() and Streamer::lay() pair with the acquire loads in Exchanger::laid() and Streamer::available().
+  /// What this rank has laid out of a staged exchange (the offset of the next byte in its slot) or a streamed one
+  /// (chunks). It has the lifetime of the line: reset before the flag, and not written again before all peers have left
+  /// the exchange. The release stores in Exchanger::lay_out() and Streamer::lay() pair with the acquire loads in
+  /// Exchanger::laid() and Streamer::available().
   std::atomic<std::uint64_t>& laid(int rank, std::uint32_t sequence) const {
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(line(rank, sequence).payload + laid_offset);
   }
-  /// Not zero once this rank has destroyed its side of the comm, in order: it has delivered everything and will not call again. The
-  /// release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): a rank that sees it sees all
-  /// earlier flags and frames.
+  /// Not zero once this rank has destroyed its side of the comm, in order: it has delivered everything and will not
+  /// call again. The release store in ~ShmLane() pairs with the acquire loads in ShmLane::check() and awaits(): a rank
+  /// that sees it sees all earlier flags and frames.
   Counter& left(int rank) const { return counters(rank)[1]; }
-  /// Not zero while this rank finds its peers cache-local (cache_distance.hpp). relaxed: a hint, which nothing else depends on.
+  /// Not zero while this rank finds its peers cache-local (cache_distance.hpp). relaxed: a hint, which nothing else
+  /// depends on.
   Counter& cache_local(int rank) const { return counters(rank)[2]; }
-  /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs with the
-  /// acquire load in Streamer::reader_done(), after which the giver reuses that space.
+  /// How many of `giver`'s chunks this rank has consumed, in the same form. The release store in Streamer::took() pairs
+  /// with the acquire load in Streamer::reader_done(), after which the giver reuses that space.
   std::atomic<std::uint64_t>& taken(int rank, int giver) const {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(counters(rank) + counters_per_rank)[giver];
   }
@@ -152,9 +156,7 @@ class SegmentView {
     return base_ + geometry_.staging_offset + static_cast<std::size_t>(rank) * geometry_.slot_bytes * depth;
   }
   PipeReads& pipe(int from, int to) const { return *reinterpret_cast<PipeReads*>(pipe_base(from, to)); }
-  Cell* pipe_cells(int from, int to) const {
-    return reinterpret_cast<Cell*>(pipe_base(from, to) + sizeof(PipeReads));
-  }
+  Cell* pipe_cells(int from, int to) const { return reinterpret_cast<Cell*>(pipe_base(from, to) + sizeof(PipeReads)); }
   std::byte* pipe_ring(int from, int to) const {
     return pipe_base(from, to) + sizeof(PipeReads) + geometry_.pipe_cells * sizeof(Cell);
   }
@@ -165,8 +167,8 @@ class SegmentView {
   }
   Counter* counters(int rank) const { return reinterpret_cast<Counter*>(area(rank) + depth * sizeof(Line)); }
   std::byte* pipe_base(int from, int to) const {
-    const auto index = static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) +
-                       static_cast<std::size_t>(to);
+    const auto index =
+        static_cast<std::size_t>(from) * static_cast<std::size_t>(geometry_.ranks) + static_cast<std::size_t>(to);
     return base_ + geometry_.pipes_offset + index * geometry_.pipe_stride();
   }
   std::byte* base_;

@@ -16,9 +16,14 @@ LongMessage about(const Cell& cell) {
 }  // namespace
 
 TagMatcher::TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
-           bool direct_reads)
-    : view_(view), rank_(rank), host_peers_(host_peers), members_(members), direct_reads_(direct_reads),
-      eager_most_(std::min(Pipe(view, rank, rank).payload_limit(), eager_limit)), queued_(members.size()) {
+                       bool direct_reads)
+    : view_(view),
+      rank_(rank),
+      host_peers_(host_peers),
+      members_(members),
+      direct_reads_(direct_reads),
+      eager_most_(std::min(Pipe(view, rank, rank).payload_limit(), eager_limit)),
+      queued_(members.size()) {
   for (int r = 0; r < static_cast<int>(members.size()); ++r) {
     outgoing_.emplace_back(view_, rank_, r);
     incoming_.emplace_back(view_, r, rank_);
@@ -31,14 +36,14 @@ Unexpected::Unexpected(int sender, const Cell& cell)
   if (length > small.size()) large = std::make_unique_for_overwrite<std::byte[]>(length);
 }
 
-Transfer* TagMatcher::start(const Call& call) {
-  return call.op == Op::send ? start_send(call) : start_recv(call);
-}
+Transfer* TagMatcher::start(const Call& call) { return call.op == Op::send ? start_send(call) : start_recv(call); }
 
 Transfer* TagMatcher::start_send(const Call& call) {
   const auto to = static_cast<std::size_t>(call.root);
-  if (!queued_[to].empty()) [[unlikely]] send_queued(call.root);
-  if (send_now(call.root, call.tag, call.in, static_cast<std::size_t>(call.in_count) * size_of(call.dtype))) return nullptr;
+  if (!queued_[to].empty()) [[unlikely]]
+    send_queued(call.root);
+  if (send_now(call.root, call.tag, call.in, static_cast<std::size_t>(call.in_count) * size_of(call.dtype)))
+    return nullptr;
   auto* send = new SendTransfer(*this, call);
   sends_.push_back(*send);
   queued_[to].push_back(send);
@@ -51,7 +56,7 @@ void TagMatcher::send_queued(int to) {
   auto& queue = queued_[static_cast<std::size_t>(to)];
   for (std::size_t left = queue.size(); left > 0; left = queue.size()) {
     queue.front()->poll();
-    if (queue.size() == left) return;   // no space yet
+    if (queue.size() == left) return;  // no space yet
   }
 }
 
@@ -59,8 +64,8 @@ Transfer* TagMatcher::start_recv(const Call& call) {
   RecvTransfer& recv = new_recv();
   recv.begin(call);
   if (!unexpected_.empty() && take_unexpected(recv)) return &recv;
-  // Its message may be there, and is then received in place. Not where others wait already, as in a window of receives: each look would
-  // fetch the line of a cell that the peer is about to write. The next poll looks.
+  // Its message may be there, and is then received in place. Not where others wait already, as in a window of receives:
+  // each look would fetch the line of a cell that the peer is about to write. The next poll looks.
   const bool alone = posted_.empty();
   posted_.push_back(recv);
   if (alone && call.root >= 0) take_in(call.root);
@@ -68,9 +73,8 @@ Transfer* TagMatcher::start_recv(const Call& call) {
 }
 
 bool TagMatcher::take_unexpected(RecvTransfer& recv) {
-  const auto found = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& message) {
-    return recv.matches(message.from, message.tag);
-  });
+  const auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
+                                  [&](const Unexpected& message) { return recv.matches(message.from, message.tag); });
   if (found == unexpected_.end()) return false;
   const std::unique_ptr<Unexpected> message(&*found);
   unexpected_.erase(*message);
@@ -105,7 +109,8 @@ void TagMatcher::take_in(int from) {
 [[gnu::always_inline]] inline bool TagMatcher::take_eager(int from, const Cell& cell, Pipe& pipe) {
   if (cell.kind != FrameKind::eager || cell.payload > cell_bytes) return false;
   RecvTransfer* const recv = match(from, cell.tag);
-  if (!recv || cell.payload > recv->capacity_) [[unlikely]] return false;
+  if (!recv || cell.payload > recv->capacity_) [[unlikely]]
+    return false;
   posted_.erase(*recv);
   copy_few(recv->take_eager(from, cell.payload), cell.data, cell.payload);
   pipe.pop_cell();
@@ -120,12 +125,10 @@ void TagMatcher::take_in(int from) {
 }
 
 void TagMatcher::arrived(int from, const Cell& cell, Pipe& pipe) {
-  if (cell.kind == FrameKind::eager || cell.kind == FrameKind::rts)
-    return message_arrived(from, cell, pipe);
+  if (cell.kind == FrameKind::eager || cell.kind == FrameKind::rts) return message_arrived(from, cell, pipe);
   if (cell.kind == FrameKind::data) return part_arrived(from, cell, pipe);
   if (SendTransfer* send = find_send(about(cell).id)) {
-    send->state_ =
-        cell.kind == FrameKind::fin ? SendTransfer::State::done : SendTransfer::State::cts_received;
+    send->state_ = cell.kind == FrameKind::fin ? SendTransfer::State::done : SendTransfer::State::cts_received;
   }
   pipe.pop(cell, nullptr);
 }

@@ -1,5 +1,5 @@
-// Sends and receives of one comm: tag matching by (source, tag) in order, eager for small messages, rendezvous for large.
-// Independent of the comm's collectives: neither ever waits for the other.
+// Sends and receives of one comm: tag matching by (source, tag) in order, eager for small messages, rendezvous for
+// large. Independent of the comm's collectives: neither ever waits for the other.
 #pragma once
 
 #include <array>
@@ -79,18 +79,18 @@ class RecvTransfer final : public Transfer {
   int tag_ = 0;
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;
-  std::int64_t arrived_ = -1;     ///< bytes of the message that matched
+  std::int64_t arrived_ = -1;  ///< bytes of the message that matched
   LongMessage rts_{};
   std::size_t done_ = 0;
-  std::size_t seen_ = 0;          ///< value of done_ at the last poll
-  std::uint64_t too_long_ = 0;    ///< bytes of a message that did not fit
+  std::size_t seen_ = 0;        ///< value of done_ at the last poll
+  std::uint64_t too_long_ = 0;  ///< bytes of a message that did not fit
   ListLinks<RecvTransfer> links_;
   PollList* list_ = nullptr;
-  Polled* owner_ = nullptr;       ///< to poll it once its message is there
+  Polled* owner_ = nullptr;  ///< to poll it once its message is there
 };
 
-/// An unexpected message, which came before its receive. Small ones are stored inline, so that there are no allocations in the
-/// steady state.
+/// An unexpected message, which came before its receive. Small ones are stored inline, so that there are no allocations
+/// in the steady state.
 struct Unexpected final : public Recycled<Unexpected> {
   Unexpected(int sender, const Cell& cell);
   /// Where the bytes of an eager message are.
@@ -99,15 +99,15 @@ struct Unexpected final : public Recycled<Unexpected> {
   int from;
   int tag;
   bool eager;
-  std::size_t length;   ///< of an eager message
-  LongMessage rts{};  ///< of a rendezvous message
+  std::size_t length;  ///< of an eager message
+  LongMessage rts{};   ///< of a rendezvous message
   std::array<std::byte, 64> small;
   std::unique_ptr<std::byte[]> large;
   ListLinks<Unexpected> links;
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr std::size_t most_spare = 0;   // otherwise sanitizers would miss uses after free
+inline constexpr std::size_t most_spare = 0;  // otherwise sanitizers would miss uses after free
 #else
 inline constexpr std::size_t most_spare = 128;
 #endif
@@ -115,7 +115,7 @@ inline constexpr std::size_t most_spare = 128;
 class TagMatcher {
  public:
   TagMatcher(const SegmentView& view, int rank, const HostPeers& host_peers, const std::vector<int>& members,
-       bool direct_reads);
+             bool direct_reads);
   ~TagMatcher();
   /// Whether an eager send has left.
   bool send_now(int to, int tag, const void* data, std::size_t bytes) {
@@ -129,7 +129,8 @@ class TagMatcher {
   Transfer* start(const Call& call);
   /// Receives what has arrived. Called while a send or receive of this comm is pending.
   void progress();
-  /// Whether a pending operation can only be completed by `rank`; a receive from any source is lost with the last sender.
+  /// Whether a pending operation can only be completed by `rank`; a receive from any source is lost with the last
+  /// sender.
   bool awaits(int rank, const std::function<bool(int)>& gone) const;
   bool idle() const { return posted_.empty() && sends_.empty() && reading_.empty(); }
   /// Drops everything; afterwards the transfers are only released.
@@ -146,7 +147,8 @@ class TagMatcher {
     return *std::exchange(spare_, std::exchange(spare_->links_.next, nullptr));
   }
   void recycle(RecvTransfer& recv) noexcept {
-    if (spares_ == most_spare) [[unlikely]] return delete &recv;
+    if (spares_ == most_spare) [[unlikely]]
+      return delete &recv;
     ++spares_;
     recv.links_.next = std::exchange(spare_, &recv);
   }
@@ -168,17 +170,17 @@ class TagMatcher {
   const HostPeers& host_peers_;
   const std::vector<int>& members_;
   bool direct_reads_;
-  std::size_t eager_most_;   ///< rings of large comms are small, and an eager message takes at most half of one
+  std::size_t eager_most_;  ///< rings of large comms are small, and an eager message takes at most half of one
   std::uint64_t next_id_ = 1;
   std::vector<Pipe> outgoing_, incoming_;
   std::vector<std::deque<SendTransfer*>> queued_;  ///< per peer: sends that wait for space, in order
   using SendList = IntrusiveList<SendTransfer, &SendTransfer::links_>;
   using RecvList = IntrusiveList<RecvTransfer, &RecvTransfer::links_>;
-  SendList sends_;                                  ///< not released, in order of issue
-  RecvList posted_;                                 ///< receives without a message yet, in order
-  RecvList reading_;                                ///< receives with a rendezvous message
+  SendList sends_;    ///< not released, in order of issue
+  RecvList posted_;   ///< receives without a message yet, in order
+  RecvList reading_;  ///< receives with a rendezvous message
   using UnexpectedList = IntrusiveList<Unexpected, &Unexpected::links>;
-  RecvTransfer* spare_ = nullptr;                  ///< released receives, for the next ones; linked by `links_.next`
+  RecvTransfer* spare_ = nullptr;  ///< released receives, for the next ones; linked by `links_.next`
   std::size_t spares_ = 0;
   UnexpectedList unexpected_;  ///< messages without a receive yet, in order of arrival; owned
 };

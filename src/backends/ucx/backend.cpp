@@ -17,8 +17,7 @@ struct Version {
 
 class UcxBackend final : public Backend {
  public:
-  explicit UcxBackend(const BackendParams& params)
-      : worker_(params), peers_(worker_, params) {}
+  explicit UcxBackend(const BackendParams& params) : worker_(params), peers_(worker_, params) {}
   std::string_view name() const override { return "ucx"; }
   std::string version() const override { return fmt::format("UCX {}", ucp_get_version_string()); }
   bool has_memory(Memory memory) const override { return memory == Memory::host; }
@@ -27,8 +26,7 @@ class UcxBackend final : public Backend {
   }
   std::string refuses(const std::vector<int>& world_ranks) const override {
     if (world_ranks.size() <= max_ranks) return {};
-    return fmt::format("ucx serves comms of up to {} ranks, and this one has {}", max_ranks,
-                       world_ranks.size());
+    return fmt::format("ucx serves comms of up to {} ranks, and this one has {}", max_ranks, world_ranks.size());
   }
   std::unique_ptr<Lane> connect(const CommParams& params) override {
     return std::make_unique<UcxLane>(params, worker_, peers_, ids_, store_agent_);

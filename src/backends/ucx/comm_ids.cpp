@@ -11,11 +11,10 @@ std::uint16_t CommIds::take() {
   const std::lock_guard lock(mutex_);
   if (fresh_ < max_comms) return static_cast<std::uint16_t>(fresh_++);
   if (free_.empty()) {
-    throw Error(
-        ErrorKind::unavailable,
-        fmt::format("ucx tells {} comms of a rank apart, and all are in use or not yet destroyed by all "
-                    "their members; destroy some",
-                    max_comms));
+    throw Error(ErrorKind::unavailable,
+                fmt::format("ucx tells {} comms of a rank apart, and all are in use or not yet destroyed by all "
+                            "their members; destroy some",
+                            max_comms));
   }
   const std::uint16_t id = free_.front();
   free_.pop_front();

@@ -1,5 +1,5 @@
-// The numbers that identify this rank's comms in tags. Each rank numbers its own comms and sends the number to the other members,
-// so that every rank may have 2^16 live comms, however many the job has.
+// The numbers that identify this rank's comms in tags. Each rank numbers its own comms and sends the number to the
+// other members, so that every rank may have 2^16 live comms, however many the job has.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ class CommIds {
   /// A number that no live comm of this rank has. Error(unavailable) when there is none. From any thread.
   std::uint16_t take();
 
-  /// A comm of this rank is destroyed, but its members may still send to it: the number can be reused once `all_left` returns that
-  /// none of them will.
+  /// A comm of this rank is destroyed, but its members may still send to it: the number can be reused once `all_left`
+  /// returns that none of them will.
   void retire(std::uint16_t id, std::function<bool()> all_left);
 
-  /// Checks the oldest retired numbers and frees those that no member uses, after `drop` has discarded the messages for them. Does
-  /// nothing while half of all numbers were never used.
+  /// Checks the oldest retired numbers and frees those that no member uses, after `drop` has discarded the messages for
+  /// them. Does nothing while half of all numbers were never used.
   void reclaim(const std::function<void(std::uint16_t)>& drop);
 
  private:

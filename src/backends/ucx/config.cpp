@@ -9,13 +9,13 @@
 namespace medley::ucx {
 namespace {
 
-// Between ranks of one host UCX would also open TCP. Where it may not read a peer's memory (CMA, which containers often forbid), it
-// uses TCP for large messages, since that can send them without a copy: 64 KiB took 61 µs instead of 5. Each poll of TCP is a
-// system call, too.
+// Between ranks of one host UCX would also open TCP. Where it may not read a peer's memory (CMA, which containers often
+// forbid), it uses TCP for large messages, since that can send them without a copy: 64 KiB took 61 µs instead of 5.
+// Each poll of TCP is a system call, too.
 constexpr const char* shared_memory = "shm,self";
-// Below it a message is eager: copied into the segment and out of it. From there on it is a rendezvous with one copy. UCX estimates 8 to
-// 16 KiB. Two ranks, µs one way: on an EPYC guest 16 KiB 1.9 eager, 3.3 rendezvous; 64 KiB 5.2 and 6.3; on an Intel Xeon guest with
-// 16 cores 16 KiB 3.9 and 4.0, 64 KiB 9.3 and 6.9.
+// Below it a message is eager: copied into the segment and out of it. From there on it is a rendezvous with one copy.
+// UCX estimates 8 to 16 KiB. Two ranks, µs one way: on an EPYC guest 16 KiB 1.9 eager, 3.3 rendezvous; 64 KiB 5.2 and
+// 6.3; on an Intel Xeon guest with 16 cores 16 KiB 3.9 and 4.0, 64 KiB 9.3 and 6.9.
 constexpr const char* least_rendezvous = "32769";
 
 }  // namespace

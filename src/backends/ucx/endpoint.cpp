@@ -9,8 +9,8 @@ namespace medley::ucx {
 
 Endpoint::Endpoint(ucp_worker_h worker, const std::string& address, bool watched) : watched_(watched) {
   ucp_ep_params_t params{};
-  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  params.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   params.address = reinterpret_cast<const ucp_address_t*>(address.data());
   params.err_mode = watched ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   params.err_handler.cb = on_error;
@@ -18,9 +18,7 @@ Endpoint::Endpoint(ucp_worker_h worker, const std::string& address, bool watched
   require(ucp_ep_create(worker, &params, &endpoint_), "connect");
 }
 
-void Endpoint::on_error(void* self, ucp_ep_h, ucs_status_t) {
-  static_cast<Endpoint*>(self)->failed_ = true;
-}
+void Endpoint::on_error(void* self, ucp_ep_h, ucs_status_t) { static_cast<Endpoint*>(self)->failed_ = true; }
 
 void Endpoint::tell(const std::string& notice) noexcept {
   if (failed_ || !endpoint_) return;

@@ -1,5 +1,5 @@
-// The connection to one rank, shared by all comms of a context. Tracks whether it broke and whether everything that UCX reports as
-// sent has left this process.
+// The connection to one rank, shared by all comms of a context. Tracks whether it broke and whether everything that UCX
+// reports as sent has left this process.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -13,8 +13,8 @@ inline constexpr unsigned notice_id = 1;
 
 class Endpoint {
  public:
-  /// `watched`: UCX itself detects the peer's failure, and the endpoint can be closed by force. That rules out shared memory, so it
-  /// is for ranks of other hosts; ranks of this host are watched by their processes.
+  /// `watched`: UCX itself detects the peer's failure, and the endpoint can be closed by force. That rules out shared
+  /// memory, so it is for ranks of other hosts; ranks of this host are watched by their processes.
   Endpoint(ucp_worker_h worker, const std::string& address, bool watched);
   ~Endpoint() { let_go(); }
   Endpoint(const Endpoint&) = delete;
@@ -47,7 +47,7 @@ class Endpoint {
   bool watched_;
   bool failed_ = false;
   bool connected_ = false;  ///< something was flushed
-  void* flush_ = nullptr;  ///< UCX's requests, while in flight
+  void* flush_ = nullptr;   ///< UCX's requests, while in flight
   void* close_ = nullptr;
   bool touched_ = false;  ///< in the list of Peers
 };

@@ -17,13 +17,10 @@ namespace medley::ucx {
 WorkerEventCount::WorkerEventCount(const BackendParams& params) {
   oversubscribed_ = params.oversubscribed();
   calls_ = eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
-  if (calls_ < 0)
-    throw Error(ErrorKind::system, std::string("cannot make an event file: ") + std::strerror(errno));
+  if (calls_ < 0) throw Error(ErrorKind::system, std::string("cannot make an event file: ") + std::strerror(errno));
 }
 
-WorkerEventCount::~WorkerEventCount() {
-  close(calls_);
-}
+WorkerEventCount::~WorkerEventCount() { close(calls_); }
 
 void WorkerEventCount::attach(ucp_worker_h worker) {
   worker_ = worker;
@@ -59,8 +56,7 @@ void WorkerEventCount::sleep(std::uint32_t, std::chrono::nanoseconds at_most) {
 }
 
 void WorkerEventCount::cancel() {
-  if (sleepers_.fetch_sub(1, std::memory_order_relaxed) == 1)
-    arm_wanted_.store(false, std::memory_order_relaxed);
+  if (sleepers_.fetch_sub(1, std::memory_order_relaxed) == 1) arm_wanted_.store(false, std::memory_order_relaxed);
 }
 
 void WorkerEventCount::wake_own() noexcept {

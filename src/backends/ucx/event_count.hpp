@@ -34,9 +34,10 @@ class WorkerEventCount final : public EventCount {
   ucp_worker_h worker_ = nullptr;
   int arrivals_ = -1;  ///< UCX's event file, closed by it
   int calls_;          ///< from this rank's other threads: counts how many sleepers to wake
-  // relaxed: the engine's lock orders them. A thread that announces its sleep polls once more under it, where the events are armed,
-  // and a thread that completes operations wakes the sleepers under it: either it sees the announcement, or that poll sees what it
-  // completed. sleep() may find armed_ as another thread's later prepare() left it; then it does not sleep and polls again.
+  // relaxed: the engine's lock orders them. A thread that announces its sleep polls once more under it, where the
+  // events are armed, and a thread that completes operations wakes the sleepers under it: either it sees the
+  // announcement, or that poll sees what it completed. sleep() may find armed_ as another thread's later prepare() left
+  // it; then it does not sleep and polls again.
   std::atomic<int> sleepers_{0};
   std::atomic<bool> arm_wanted_{false};
   std::atomic<bool> armed_{false};

@@ -11,22 +11,21 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Data that is already arriving is complete within this unless its sender has stopped. With the 400 ms in which ranks are asked for
-// their status, a timeout is reported within a second of its deadline.
+// Data that is already arriving is complete within this unless its sender has stopped. With the 400 ms in which ranks
+// are asked for their status, a timeout is reported within a second of its deadline.
 constexpr auto longest_arrival = 250ms;
 constexpr auto longest_endpoint_close = 200ms;
 // What was sent leaves at once where its receiver polls.
 constexpr auto longest_leaving = 50ms;
 // A rank that aborts notifies the others before it exits, so its notice has arrived when its connection breaks.
 constexpr auto longest_notice = 20ms;
-// For the store to answer whether a rank whose connection broke has left in order. An unreachable store does not answer.
+// For the store to answer whether a rank whose connection broke has left in order. An unreachable store does not
+// answer.
 constexpr auto longest_answer = 1s;
 // Whether an awaited rank has left is queried from the store in one of this many checks, some 200 ms.
 constexpr std::uint64_t checks_per_question = 10;
 
-std::string left_key(int rank) {
-  return fmt::format("left/{}", rank);
-}
+std::string left_key(int rank) { return fmt::format("left/{}", rank); }
 
 /// For the oldest comm numbers, on the agent's thread: whether all ranks have left, so that the number may be reused.
 std::optional<std::string> all_left(Store& store, int own, int size) {
@@ -79,8 +78,7 @@ Transfer* UcxLane::start(const Call& call) {
   try {
     if (call.op == Op::recv) {
       const bool any = call.root < 0;
-      message->recv(*this, call, make_tag(id_, any ? 0 : call.root, call.tag),
-                    any ? any_source_mask : whole_mask);
+      message->recv(*this, call, make_tag(id_, any ? 0 : call.root, call.tag), any ? any_source_mask : whole_mask);
       return message;
     }
     Endpoint& endpoint = peers_.endpoint(peer(call.root));
@@ -133,7 +131,8 @@ void UcxLane::look_at(int rank, bool ask_store) {
   if (fate == Fate::none) {
     const bool dead = one.dead();
     const bool broken = one.endpoint && one.endpoint->failed();
-    // A rank announces that it leaves before it exits, so the answer to a later query cannot mistake an orderly exit for a loss.
+    // A rank announces that it leaves before it exits, so the answer to a later query cannot mistake an orderly exit
+    // for a loss.
     Question& question = questions_[static_cast<std::size_t>(rank)];
     if (dead || broken) {
       if (!question.after_end) question = {.after_end = true};
@@ -160,8 +159,8 @@ void UcxLane::check() {
   throw_if_given_up();
   for (int r = 0; r < size; ++r) {
     if (fates_[static_cast<std::size_t>(r)] != Fate::left || !awaits(r)) continue;
-    throw Error(ErrorKind::rank_lost,
-                fmt::format("rank {} has left: it destroyed the comm or its context", r), {.ranks = {r}});
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
+                {.ranks = {r}});
   }
 }
 
@@ -201,7 +200,8 @@ void UcxLane::stop_worker() noexcept {
   abort_step_ = AbortStep::none;
 }
 
-/// One failed receive of a comm that continues: UCX has returned it already, or returns it at once, unless its data is arriving.
+/// One failed receive of a comm that continues: UCX has returned it already, or returns it at once, unless its data is
+/// arriving.
 void UcxLane::withdraw(Message& message) noexcept {
   message.cancel(worker_.handle());
   const auto& list = in_flight_.list();

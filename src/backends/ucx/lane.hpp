@@ -40,8 +40,8 @@ class UcxLane final : public Lane {
     if (given_up_) throw *given_up_;
     if (worker_.stopped()) throw *worker_.stopped();
   }
-  /// After a message failed, which was noticed at `since`: throws the likely root cause, such as the death of a third rank that
-  /// made the peer abort and exit. False while that may still become known.
+  /// After a message failed, which was noticed at `since`: throws the likely root cause, such as the death of a third
+  /// rank that made the peer abort and exit. False while that may still become known.
   bool looked_for_cause(Deadline& since);
 
   /// Another rank has aborted the comm.
@@ -73,20 +73,21 @@ class UcxLane final : public Lane {
   struct Question {
     StoreAgent::TicketRef answer{};
     Deadline limit{};
-    bool after_end = false;               ///< queried after the rank was known to be gone
+    bool after_end = false;  ///< queried after the rank was known to be gone
   };
-  std::vector<Question> questions_;       ///< by rank: whether it has left
+  std::vector<Question> questions_;  ///< by rank: whether it has left
   InFlight in_flight_;
   std::uint64_t seen_ = 0;
   std::uint64_t checks_ = 0;
   std::optional<Error> given_up_;
 
-  /// What an abort waits for: receives that UCX returns, receives whose endpoints were closed for that, sent data to leave.
+  /// What an abort waits for: receives that UCX returns, receives whose endpoints were closed for that, sent data to
+  /// leave.
   enum class AbortStep : std::uint8_t { none, receives, endpoints, leaving };
   AbortStep abort_step_ = AbortStep::none;
-  Deadline abort_limit_{};                ///< of this step
+  Deadline abort_limit_{};  ///< of this step
   Deadline close_limit_{};
-  StoreAgent::TicketRef left_;      ///< pending announcement that this rank has left
+  StoreAgent::TicketRef left_;  ///< pending announcement that this rank has left
 };
 
 }  // namespace medley::ucx

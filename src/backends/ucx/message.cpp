@@ -10,9 +10,7 @@ namespace medley::ucx {
 namespace {
 
 /// The status of a call that returns either a request or a status.
-ucs_status_t status_now(ucs_status_ptr_t result) {
-  return UCS_PTR_RAW_STATUS(result);
-}
+ucs_status_t status_now(ucs_status_ptr_t result) { return UCS_PTR_RAW_STATUS(result); }
 
 }  // namespace
 
@@ -25,8 +23,7 @@ void Message::prepare(UcxLane& lane, const Call& call, ucp_request_param_t& para
   tag_ = call.tag;
   failed_at_ = {};
   bytes_ = static_cast<std::size_t>(receive_ ? call.out_count : call.in_count) * size_of(call.dtype);
-  param.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   param.user_data = this;
   param.memory_type = UCS_MEMORY_TYPE_HOST;  // saves UCX a lookup for every address
 }
@@ -57,8 +54,7 @@ void Message::recv(UcxLane& lane, const Call& call, ucp_tag_t tag, ucp_tag_t mas
   // UCX 1.13 reports the sender of a message that has already arrived only through the callback.
   param.op_attr_mask |= UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   param.cb.recv = on_received;
-  const ucs_status_ptr_t result =
-      ucp_tag_recv_nbx(lane.worker().handle(), call.out, bytes_, tag, mask, &param);
+  const ucs_status_ptr_t result = ucp_tag_recv_nbx(lane.worker().handle(), call.out, bytes_, tag, mask, &param);
   if (!UCS_PTR_IS_PTR(result)) return finish(status_now(result));
   hold(result);
 }
@@ -82,8 +78,7 @@ void Message::finish(ucs_status_t status) {
   if (request_ && lane_) lane_->in_flight().remove(this);
   request_ = nullptr;
   if (!lane_) return pool_.give(this);
-  if (receive_ && (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED))
-    peer_ = source_of(info_.sender_tag);
+  if (receive_ && (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)) peer_ = source_of(info_.sender_tag);
 }
 
 Poll Message::poll() {
@@ -103,8 +98,8 @@ bool Message::fail() {
     throw error_of(status_, peer_);
   }
   throw Error(ErrorKind::mismatch,
-              fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", peer_,
-                          info_.length, tag_, bytes_),
+              fmt::format("rank {} sent {} bytes with tag {} but the receive has room for {}", peer_, info_.length,
+                          tag_, bytes_),
               {.ranks = {peer_}});
 }
 

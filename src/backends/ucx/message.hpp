@@ -16,13 +16,9 @@ class MessagePool;
 class Message final : public Transfer {
  public:
   Poll poll() override;
-  std::vector<int> awaited() const override {
-    return peer_ < 0 ? std::vector<int>{} : std::vector<int>{peer_};
-  }
+  std::vector<int> awaited() const override { return peer_ < 0 ? std::vector<int>{} : std::vector<int>{peer_}; }
   int source() const override { return receive_ ? peer_ : -1; }
-  std::int64_t received() const override {
-    return receive_ ? static_cast<std::int64_t>(info_.length) : -1;
-  }
+  std::int64_t received() const override { return receive_ ? static_cast<std::int64_t>(info_.length) : -1; }
   void release() noexcept override;
 
   /// Passes it to UCX. False when it is complete already.

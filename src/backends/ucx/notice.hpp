@@ -1,5 +1,5 @@
-// What a rank tells the other members when it aborts a comm: why, and which ranks are at fault. Sent as an active message, beside
-// the tagged ones.
+// What a rank tells the other members when it aborts a comm: why, and which ranks are at fault. Sent as an active
+// message, beside the tagged ones.
 #pragma once
 
 #include <cstdint>

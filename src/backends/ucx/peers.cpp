@@ -15,13 +15,13 @@
 namespace medley::ucx {
 namespace {
 
-// A message to a rank that computes and does not poll leaves only when that rank first connects (TCP); a rank that never does must
-// not keep this one from exiting.
+// A message to a rank that computes and does not poll leaves only when that rank first connects (TCP); a rank that
+// never does must not keep this one from exiting.
 constexpr auto longest_farewell = std::chrono::seconds(3);
 constexpr auto longest_farewell_to_given_up = std::chrono::milliseconds(100);
 constexpr auto longest_close = std::chrono::milliseconds(500);
-// A flush to another host is a round trip: UCX asks the peer for an answer. A flush after every message made a ping-pong over TCP
-// take 18 µs one way instead of 7, so it waits until messages pause for longer than a round trip.
+// A flush to another host is a round trip: UCX asks the peer for an answer. A flush after every message made a
+// ping-pong over TCP take 18 µs one way instead of 7, so it waits until messages pause for longer than a round trip.
 constexpr auto pause_before_flush = std::chrono::microseconds(100);
 
 }  // namespace
@@ -39,9 +39,7 @@ Peers::Peers(Worker& worker, const BackendParams& params)
   for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].same_host = params.hosts[r] == here;
 }
 
-std::string Peers::introduction() const {
-  return fmt::format("{} {}", getpid(), worker_.address());
-}
+std::string Peers::introduction() const { return fmt::format("{} {}", getpid(), worker_.address()); }
 
 void Peers::introduce(const std::vector<std::string>& all) {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
@@ -61,7 +59,8 @@ Endpoint& Peers::connect(Peer& peer) {
 
 bool Peers::flushed_in_a_pause() noexcept {
   if (touched_.empty()) return true;
-  if (last_touched_ != Deadline{} && std::chrono::steady_clock::now() - last_touched_ < pause_before_flush) return false;
+  if (last_touched_ != Deadline{} && std::chrono::steady_clock::now() - last_touched_ < pause_before_flush)
+    return false;
   return flushed();
 }
 
@@ -77,8 +76,7 @@ bool Peers::flushed() noexcept {
 Peers::~Peers() {
   const Deadline began = std::chrono::steady_clock::now();
   const auto gone = [&](const Peer& peer) {  // nothing can reach it
-    return peer.dead() ||
-           (peer.given_up && std::chrono::steady_clock::now() - began > longest_farewell_to_given_up);
+    return peer.dead() || (peer.given_up && std::chrono::steady_clock::now() - began > longest_farewell_to_given_up);
   };
   worker_.poll_until(
       [&] {
@@ -97,7 +95,8 @@ Peers::~Peers() {
                            [&](const Peer& peer) { return !peer.endpoint || gone(peer) || peer.endpoint->closed(); });
       },
       longest_close);
-  // UCX warns of messages that were never received. Dropping them only now means their senders do not see them as delivered.
+  // UCX warns of messages that were never received. Dropping them only now means their senders do not see them as
+  // delivered.
   if (!worker_.stopped()) worker_.drop_messages(0, 0);
   for (Peer& peer : peers_) {
     if (peer.endpoint && peer.endpoint->connecting()) worker_.leave();

@@ -21,8 +21,7 @@ Error error_of(ucs_status_t status, int peer) {
       return Error(ErrorKind::rank_lost,
                    fmt::format("the connection to rank {} broke ({})", peer, ucs_status_string(status)),
                    {.ranks = {peer}});
-    case UCS_ERR_CANCELED:
-      return Error(ErrorKind::aborted, "the comm was given up");
+    case UCS_ERR_CANCELED: return Error(ErrorKind::aborted, "the comm was given up");
     default:
       return Error(ErrorKind::system,
                    fmt::format("UCX failed a message with rank {}: {}", peer, ucs_status_string(status)));

@@ -37,8 +37,7 @@ ucp_context_h make_context(const BackendParams& params, std::size_t& copied) {
 
 }  // namespace
 
-Worker::Worker(const BackendParams& params)
-    : context_(make_context(params, copied_below_)), event_count_(params) {
+Worker::Worker(const BackendParams& params) : context_(make_context(params, copied_below_)), event_count_(params) {
   try {
     make_worker();
   } catch (...) {
@@ -59,8 +58,7 @@ void Worker::make_worker() {
   address_.assign(reinterpret_cast<const char*>(address), bytes);
   ucp_worker_release_address(worker_, address);
   ucp_am_handler_param_t handler{};
-  handler.field_mask =
-      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = notice_id;
   handler.cb = on_notice;
   handler.arg = this;
@@ -103,9 +101,7 @@ void Worker::drop_messages(ucp_tag_t tag, ucp_tag_t mask) {
   }
 }
 
-void Worker::stop(const Error& why) {
-  stopped_ = why;
-}
+void Worker::stop(const Error& why) { stopped_ = why; }
 
 /// Called by UCX, which is C: must not throw.
 ucs_status_t Worker::on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,

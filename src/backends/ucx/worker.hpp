@@ -1,5 +1,5 @@
-// UCX in one context: its UCP context and worker, polled once per pass of the engine whatever the number of comms. The engine's
-// lock serialises all calls; functions that connect() may call outside of it say so.
+// UCX in one context: its UCP context and worker, polled once per pass of the engine whatever the number of comms. The
+// engine's lock serialises all calls; functions that connect() may call outside of it say so.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "backends/ucx/message.hpp"
 #include "backends/ucx/event_count.hpp"
+#include "backends/ucx/message.hpp"
 
 namespace medley::ucx {
 
@@ -36,8 +36,8 @@ class Worker {
   /// Whether a message that is complete here may still need polls to reach its peer, or its sender to be answered.
   bool may_linger(std::size_t bytes) const { return bytes >= copied_below_; }
 
-  /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll counts it as its own, so that
-  /// only the first of a pass polls.
+  /// One pass of the engine calls this once per busy lane. A lane that has not `seen` the last poll counts it as its
+  /// own, so that only the first of a pass polls.
   void progress(std::uint64_t& seen) {
     if (seen == polls_) poll();
     seen = polls_;

@@ -19,7 +19,8 @@ Variable variable_at(int index) {
   int name_length = static_cast<int>(name.size()), description_length = 0, verbosity = 0, bind = 0, scope = 0;
   MPI_Datatype type = MPI_DATATYPE_NULL;
   Variable found;
-  MPI_T_cvar_get_info(index, name.data(), &name_length, &verbosity, &type, &found.values, nullptr, &description_length, &bind, &scope);
+  MPI_T_cvar_get_info(index, name.data(), &name_length, &verbosity, &type, &found.values, nullptr, &description_length,
+                      &bind, &scope);
   found.name = name.data();
   return found;
 }
@@ -52,7 +53,8 @@ AlgorithmVariable::AlgorithmVariable(const std::string& collective) {
     algorithms_ = algorithms_of(variable.values);
     return;
   }
-  throw Error(ErrorKind::unavailable, fmt::format("this Open MPI has no variable {}: its component coll/tuned is missing", wanted));
+  throw Error(ErrorKind::unavailable,
+              fmt::format("this Open MPI has no variable {}: its component coll/tuned is missing", wanted));
 }
 
 AlgorithmVariable::~AlgorithmVariable() {
@@ -66,7 +68,7 @@ ForcedComm::ForcedComm(AlgorithmVariable& variable, const Algorithm& algorithm) 
   variable.set(algorithm.number);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
   variable.set(0);
-  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);   // an algorithm may refuse this number of ranks
+  MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);  // an algorithm may refuse this number of ranks
 }
 
 }  // namespace medley::openmpi_tuner

@@ -1,5 +1,5 @@
-// The algorithms that this Open MPI offers for a collective, read and set through MPI's tool interface, and a communicator for each.
-// Used by the sweep.
+// The algorithms that this Open MPI offers for a collective, read and set through MPI's tool interface, and a
+// communicator for each. Used by the sweep.
 #pragma once
 
 #include <mpi.h>

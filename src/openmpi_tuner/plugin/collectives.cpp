@@ -23,7 +23,8 @@ int Collective::run(MPI_Comm comm) {
   const int whole = part_ * ranks_;
   if (name_ == "allreduce") return MPI_Allreduce(in_.data(), out_.data(), whole, MPI_FLOAT, MPI_SUM, comm);
   if (name_ == "reduce") return MPI_Reduce(in_.data(), out_.data(), whole, MPI_FLOAT, MPI_SUM, 0, comm);
-  if (name_ == "reduce_scatter_block") return MPI_Reduce_scatter_block(in_.data(), out_.data(), part_, MPI_FLOAT, MPI_SUM, comm);
+  if (name_ == "reduce_scatter_block")
+    return MPI_Reduce_scatter_block(in_.data(), out_.data(), part_, MPI_FLOAT, MPI_SUM, comm);
   if (name_ == "allgather") return MPI_Allgather(in_.data(), part_, MPI_FLOAT, out_.data(), part_, MPI_FLOAT, comm);
   if (name_ == "alltoall") return MPI_Alltoall(in_.data(), part_, MPI_FLOAT, out_.data(), part_, MPI_FLOAT, comm);
   if (name_ == "gather") return MPI_Gather(in_.data(), part_, MPI_FLOAT, out_.data(), part_, MPI_FLOAT, 0, comm);
@@ -39,7 +40,7 @@ bool Collective::right() const {
   const bool sum = name_ == "allreduce" || name_ == "reduce" || name_ == "reduce_scatter_block";
   const std::size_t count = static_cast<std::size_t>(part_) * (whole ? static_cast<std::size_t>(ranks_) : 1);
   for (std::size_t i = 0; i < count; ++i) {
-    float expected = 1;   // of the root
+    float expected = 1;  // of the root
     if (sum) expected = static_cast<float>(ranks_) * static_cast<float>(ranks_ + 1) / 2;
     if (name_ == "allgather" || name_ == "alltoall" || name_ == "gather")
       expected = static_cast<float>(i / static_cast<std::size_t>(part_) + 1);

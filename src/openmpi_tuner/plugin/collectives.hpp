@@ -25,7 +25,7 @@ class Collective {
  private:
   bool right() const;
   std::string name_;
-  int rank_ = 0, ranks_ = 1, part_ = 1;   ///< elements of each rank
+  int rank_ = 0, ranks_ = 1, part_ = 1;  ///< elements of each rank
   std::vector<float> in_, out_;
 };
 

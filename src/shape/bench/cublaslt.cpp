@@ -44,8 +44,7 @@ template <typename F>
 void resolve(void* library, const char* symbol, F& function) {
   function = reinterpret_cast<F>(dlsym(library, symbol));
   if (!function)
-    throw Error(ErrorKind::unavailable,
-                fmt::format("cuBLASLt lacks {}: version 12 or newer is needed", symbol));
+    throw Error(ErrorKind::unavailable, fmt::format("cuBLASLt lacks {}: version 12 or newer is needed", symbol));
 }
 
 void require(cublasStatus_t status, const char* what) {
@@ -90,8 +89,7 @@ std::string CublasLt::version() const {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
-PreparedGemm::PreparedGemm(const CublasLt& lib, const Gemm& g, int wanted, std::size_t workspace_bytes)
-    : lib_(lib) {
+PreparedGemm::PreparedGemm(const CublasLt& lib, const Gemm& g, int wanted, std::size_t workspace_bytes) : lib_(lib) {
   const auto& t = *lib.lib_;
   const bool fp8 = g.type == GemmType::fp8;
   const cudaDataType_t in = data_type(g.type), out = fp8 ? CUDA_R_16BF : in;
@@ -101,18 +99,13 @@ PreparedGemm::PreparedGemm(const CublasLt& lib, const Gemm& g, int wanted, std::
   require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_TRANSA, &op_a, sizeof op_a), "setting the layout of A");
   require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_TRANSB, &op_b, sizeof op_b), "setting the layout of B");
   const std::int8_t fast_sums = fp8;  // what fp8 training uses in forward
-  if (fp8)
-    require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums, 1),
-            "setting fast accumulation");
+  if (fp8) require(t.desc_set(operation_, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast_sums, 1), "setting fast accumulation");
 
-  const auto describe = [&](cublasLtMatrixLayout_t& layout, cudaDataType_t type, std::int64_t rows,
-                            std::int64_t cols) {
-    require(t.layout_create(&layout, type, std::uint64_t(rows), std::uint64_t(cols), rows),
-            "describing a matrix");
+  const auto describe = [&](cublasLtMatrixLayout_t& layout, cudaDataType_t type, std::int64_t rows, std::int64_t cols) {
+    require(t.layout_create(&layout, type, std::uint64_t(rows), std::uint64_t(cols), rows), "describing a matrix");
     const std::int32_t batch = std::int32_t(g.batch);
     const std::int64_t stride = rows * cols;
-    require(t.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
-            "setting the batch");
+    require(t.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), "setting the batch");
     require(t.layout_set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
             "setting the stride");
   };
@@ -122,8 +115,7 @@ PreparedGemm::PreparedGemm(const CublasLt& lib, const Gemm& g, int wanted, std::
 
   cublasLtMatmulPreference_t preference = nullptr;
   require(t.preference_create(&preference), "making a preference");
-  t.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
-                   sizeof workspace_bytes);
+  t.preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes, sizeof workspace_bytes);
   found_.resize(std::size_t(wanted));
   int returned = 0;
   const auto status =
@@ -154,8 +146,8 @@ GemmAlgorithm PreparedGemm::algorithm(int i) const {
           .swizzle = get(CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4)};
 }
 
-void PreparedGemm::launch(int i, const void* a, const void* b, void* c, void* workspace,
-                          std::size_t workspace_bytes, CUstream_st* stream) const {
+void PreparedGemm::launch(int i, const void* a, const void* b, void* c, void* workspace, std::size_t workspace_bytes,
+                          CUstream_st* stream) const {
   const float one = 1, zero = 0;
   require(lib_.lib_->matmul(lib_.handle_, operation_, &one, a, a_, b, b_, &zero, c, c_, c, c_,
                             &found_[std::size_t(i)].algo, workspace, workspace_bytes, stream),

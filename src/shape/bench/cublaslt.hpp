@@ -43,9 +43,7 @@ class PreparedGemm {
   PreparedGemm(const PreparedGemm&) = delete;
   PreparedGemm& operator=(const PreparedGemm&) = delete;
 
-  int algorithms() const noexcept {
-    return int(found_.size());
-  }  ///< 0 if cuBLASLt does not offer the product
+  int algorithms() const noexcept { return int(found_.size()); }  ///< 0 if cuBLASLt does not offer the product
   GemmAlgorithm algorithm(int i) const;
   /// Launches algorithm `i`; throws medley::Error (system) when cuBLASLt rejects it.
   void launch(int i, const void* a, const void* b, void* c, void* workspace, std::size_t workspace_bytes,

@@ -28,9 +28,7 @@ void require(cudaError_t status, const char* what) {
     throw Error(ErrorKind::system, fmt::format("CUDA: {} failed: {}", what, cudaGetErrorString(status)));
 }
 
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -101,7 +99,7 @@ struct GpuBench::State {
 /// queued before the first one starts: this measures GPU time, including the gaps between kernels.
 Times GpuBench::State::time(const std::function<void(int)>& launch) {
   int next = 0;
-  launch(next++);  // loads the kernel
+  launch(next++);              // loads the kernel
   kernels::delay(60, stream);  // a host that has just woken up takes tens of microseconds to launch
   require(cudaEventRecord(events[0], stream), "recording an event");
   launch(next++);
@@ -140,9 +138,8 @@ Times GpuBench::State::time(const std::function<void(int)>& launch) {
 GpuBench::GpuBench(double duty) : state_(std::make_unique<State>()) {
   int count = 0;
   if (const auto status = cudaGetDeviceCount(&count); status != cudaSuccess || count == 0)
-    throw Error(ErrorKind::unavailable,
-                fmt::format("no CUDA GPU here to measure on ({})",
-                            status == cudaSuccess ? "none found" : cudaGetErrorString(status)));
+    throw Error(ErrorKind::unavailable, fmt::format("no CUDA GPU here to measure on ({})",
+                                                    status == cudaSuccess ? "none found" : cudaGetErrorString(status)));
   State& s = *state_;
   require(cudaSetDevice(0), "choosing the GPU");
   require(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), "making a stream");
@@ -168,9 +165,7 @@ GpuBench::GpuBench(double duty) : state_(std::make_unique<State>()) {
 
 GpuBench::~GpuBench() = default;
 
-const GpuFacts& GpuBench::facts() const noexcept {
-  return state_->facts;
-}
+const GpuFacts& GpuBench::facts() const noexcept { return state_->facts; }
 
 std::string GpuBench::clocks() {
   const char* query =
@@ -192,10 +187,9 @@ std::optional<GemmSample> GpuBench::gemm(const Gemm& g, int best_of) {
   const auto bytes = [&](std::int64_t rows, std::int64_t cols, int each) {
     return aligned(std::size_t(rows * cols * g.batch * each));
   };
-  const std::size_t a_bytes = bytes(g.m, g.k, g.element_bytes()),
-                    b_bytes = bytes(g.k, g.n, g.element_bytes()), c_bytes = bytes(g.m, g.n, 2);
-  const std::size_t slots =
-      std::clamp<std::size_t>(rotated_bytes / (a_bytes + b_bytes + c_bytes) + 1, 2, 512);
+  const std::size_t a_bytes = bytes(g.m, g.k, g.element_bytes()), b_bytes = bytes(g.k, g.n, g.element_bytes()),
+                    c_bytes = bytes(g.m, g.n, 2);
+  const std::size_t slots = std::clamp<std::size_t>(rotated_bytes / (a_bytes + b_bytes + c_bytes) + 1, 2, 512);
   const auto fill = static_cast<kernels::Fill>(g.type);
   char* a = static_cast<char*>(s.a[std::size_t(g.type)].with(a_bytes * slots, fill, 1, s.stream));
   char* b = static_cast<char*>(s.b[std::size_t(g.type)].with(b_bytes * slots, fill, 2, s.stream));
@@ -205,8 +199,8 @@ std::optional<GemmSample> GpuBench::gemm(const Gemm& g, int best_of) {
   for (int i = 0; i < prepared.algorithms(); ++i) {
     const Times times = s.time([&](int turn) {
       const std::size_t slot = std::size_t(turn) % slots;
-      prepared.launch(i, a + slot * a_bytes, b + slot * b_bytes, c + slot * c_bytes, s.workspace,
-                      workspace_bytes, s.stream);
+      prepared.launch(i, a + slot * a_bytes, b + slot * b_bytes, c + slot * c_bytes, s.workspace, workspace_bytes,
+                      s.stream);
     });
     if (i == 0) {
       const GemmAlgorithm chosen = prepared.algorithm(0);
@@ -247,8 +241,7 @@ double GpuBench::stream(StreamOp op, std::size_t rows, int cols) {
   return s
       .time([&](int turn) {
         const std::size_t at = std::size_t(turn) % slots * bytes;
-        if (op == StreamOp::elementwise)
-          kernels::add(a + at, b + at, c + at, rows * std::size_t(cols), s.stream);
+        if (op == StreamOp::elementwise) kernels::add(a + at, b + at, c + at, rows * std::size_t(cols), s.stream);
         if (op == StreamOp::layer_norm) kernels::layer_norm(a + at, c + at, rows, cols, s.stream);
         if (op == StreamOp::layer_norm_backward)
           kernels::layer_norm_backward(a + at, b + at, c + at, rows, cols, s.stream);

@@ -15,16 +15,13 @@ namespace {
 
 std::ofstream open(const std::string& path) {
   std::ofstream file(path);
-  if (!file)
-    throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  if (!file) throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
   return file;
 }
 
 class Clock {
  public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -48,8 +45,8 @@ void measure_streams(GpuBench& bench, std::ofstream& out) {
 
 void write_head(std::ofstream& out, const GpuFacts& facts, const std::string& clocks) {
   out << fmt::format("# date {:%Y-%m-%d}\n", fmt::gmtime(std::chrono::system_clock::now()));
-  out << fmt::format("# gpu {}, {} SMs, L2 {:.0f} MB, driver {}, CUDA {}, cuBLAS {}\n# clocks before: {}\n",
-                     facts.name, facts.sms, facts.l2_mb, facts.driver, facts.cuda, facts.cublas, clocks);
+  out << fmt::format("# gpu {}, {} SMs, L2 {:.0f} MB, driver {}, CUDA {}, cuBLAS {}\n# clocks before: {}\n", facts.name,
+                     facts.sms, facts.l2_mb, facts.driver, facts.cuda, facts.cublas, clocks);
   out << "m,n,k,batch,layout,type,us,mad_us,clock_mhz,algorithm,tile,stages,split,cluster,swizzle,best_us,"
          "best_rank,"
          "name\n";
@@ -57,10 +54,10 @@ void write_head(std::ofstream& out, const GpuFacts& facts, const std::string& cl
 
 void write_sample(std::ofstream& out, const GemmSample& sample) {
   const Gemm& g = sample.gemm;
-  out << fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{},{},{},{},{},{},{:.3f},{},{}\n", g.m, g.n, g.k,
-                     g.batch, name(g.layout), name(g.type), sample.us, sample.mad_us, sample.clock_mhz,
-                     sample.algorithm, sample.tile, sample.stages, sample.split, sample.cluster,
-                     sample.swizzle, sample.best_us, sample.best_rank, g.name);
+  out << fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{},{},{},{},{},{},{:.3f},{},{}\n", g.m, g.n, g.k, g.batch,
+                     name(g.layout), name(g.type), sample.us, sample.mad_us, sample.clock_mhz, sample.algorithm,
+                     sample.tile, sample.stages, sample.split, sample.cluster, sample.swizzle, sample.best_us,
+                     sample.best_rank, g.name);
 }
 
 }  // namespace

@@ -14,9 +14,7 @@ std::string unavailable() {
   return {};
 }
 
-std::unique_ptr<Backend> create(const BackendParams&) {
-  throw std::runtime_error("the library refused");
-}
+std::unique_ptr<Backend> create(const BackendParams&) { throw std::runtime_error("the library refused"); }
 
 }  // namespace
 

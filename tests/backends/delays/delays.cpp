@@ -1,5 +1,5 @@
-// A backend whose messages take as long as the test says: its receives complete no sooner than `delay_us` after they were posted, by the sender:
-// from rank r it is r + 1 times that. Compiled under two names, each with its own delay.
+// A backend whose messages take as long as the test says: its receives complete no sooner than `delay_us` after they
+// were posted, by the sender: from rank r it is r + 1 times that. Compiled under two names, each with its own delay.
 #include <atomic>
 #include <chrono>
 
@@ -25,7 +25,9 @@ class Delayed final : public Transfer {
   std::vector<int> awaited() const override { return inner_->awaited(); }
   int source() const override { return inner_->source(); }
   void release() noexcept override { inner_->release(), delete this; }
-  void abandon(std::shared_ptr<const void> memory) noexcept override { inner_->abandon(std::move(memory)), delete this; }
+  void abandon(std::shared_ptr<const void> memory) noexcept override {
+    inner_->abandon(std::move(memory)), delete this;
+  }
 
  private:
   Transfer* inner_;
@@ -39,7 +41,7 @@ class DelayingLane final : public test::MailLane {
   using MailLane::MailLane;
   Transfer* start(const Call& call) override {
     Transfer* const transfer = mail_->start(call);
-    const std::chrono::microseconds delay(delay_us.load(std::memory_order_relaxed));   // relaxed: as above
+    const std::chrono::microseconds delay(delay_us.load(std::memory_order_relaxed));  // relaxed: as above
     if (call.op != Op::recv || delay.count() == 0 || !transfer) return transfer;
     return new Delayed(transfer, steady_clock::now() + delay * (1 + call.root % 3));
   }

@@ -1,5 +1,5 @@
-// A backend that throws unknown types wherever a backend is called: a library's own exceptions, and values that are not exceptions
-// at all. For the tests of plugins.
+// A backend that throws unknown types wherever a backend is called: a library's own exceptions, and values that are not
+// exceptions at all. For the tests of plugins.
 #include "backends/explodes/explodes.hpp"
 
 #include <new>
@@ -27,7 +27,7 @@ class LostTransfer final : public Transfer {
   }
 
  private:
-  const bool& aborted_;   // the lane's flag
+  const bool& aborted_;  // the lane's flag
   float* out_;
 };
 

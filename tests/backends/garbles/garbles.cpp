@@ -1,5 +1,5 @@
-// A backend that corrupts data now and then: every seventh message of its lanes has two bytes swapped or one changed. The soak must
-// detect it.
+// A backend that corrupts data now and then: every seventh message of its lanes has two bytes swapped or one changed.
+// The soak must detect it.
 #include <cstddef>
 #include <utility>
 
@@ -49,6 +49,4 @@ class GarblingLane final : public test::MailLane {
 
 }  // namespace
 
-extern "C" const medley::BackendPlugin* medley_backend() {
-  return test::OverShm<GarblingLane>::plugin();
-}
+extern "C" const medley::BackendPlugin* medley_backend() { return test::OverShm<GarblingLane>::plugin(); }

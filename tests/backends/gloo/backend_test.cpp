@@ -9,17 +9,11 @@ namespace medley::test {
 namespace {
 
 BackendParams alone() {
-  return {.rank = 0,
-          .size = 1,
-          .device = 0,
-          .hosts = {"here"},
-          .store = make_local_store(),
-          .deadline = Deadline::max()};
+  return {
+      .rank = 0, .size = 1, .device = 0, .hosts = {"here"}, .store = make_local_store(), .deadline = Deadline::max()};
 }
 
-std::unique_ptr<Backend> make_gloo() {
-  return core::find_backend("gloo")->plugin()->create(alone());
-}
+std::unique_ptr<Backend> make_gloo() { return core::find_backend("gloo")->plugin()->create(alone()); }
 
 /// Sets a variable for the duration of a test.
 class Setting {
@@ -36,10 +30,9 @@ TEST(Gloo, is_native_only_in_what_the_library_does_with_that_type_and_reduction)
   const auto native = [&](Op op, DType dtype = DType::f32, ReduceOp reduce = sum) {
     return gloo->native(op, dtype, reduce, Memory::host);
   };
-  for (Op op : {Op::send, Op::recv, Op::broadcast, Op::gather, Op::all_gather, Op::scatter, Op::all_to_all,
-                Op::barrier, Op::all_gatherv, Op::all_to_allv}) {
-    for (int type = 0; type < dtype_count; ++type)
-      EXPECT_TRUE(native(op, static_cast<DType>(type))) << name(op);
+  for (Op op : {Op::send, Op::recv, Op::broadcast, Op::gather, Op::all_gather, Op::scatter, Op::all_to_all, Op::barrier,
+                Op::all_gatherv, Op::all_to_allv}) {
+    for (int type = 0; type < dtype_count; ++type) EXPECT_TRUE(native(op, static_cast<DType>(type))) << name(op);
   }
   for (Op op : {Op::reduce_scatter, Op::reduce_scatterv, Op::gatherv, Op::scatterv})
     EXPECT_FALSE(native(op)) << name(op);
@@ -105,14 +98,13 @@ TEST(Gloo, leaves_no_thread_behind) {
       std::vector<std::thread> ranks;
       for (int rank = 0; rank < 3; ++rank) {
         ranks.emplace_back([&, rank] {
-          ContextOptions options =
-              options_of(rank, 3, std::make_shared<PrefixStore>(store, abort ? "a" : "b"));
+          ContextOptions options = options_of(rank, 3, std::make_shared<PrefixStore>(store, abort ? "a" : "b"));
           options.backends = {"gloo"};
           Context context(options);
           Comm world = context.world(), other = world.dup();
           std::vector<float> values(100'000, 1.0f);
           other.all_reduce(values, sum);
-          world.barrier();   // an abort would end the operation that others are still in
+          world.barrier();  // an abort would end the operation that others are still in
           if (abort && rank == 1) other.abort();
           if (abort && rank != 1) {
             EXPECT_THROW(other.all_reduce(values, sum), Error);

@@ -1,5 +1,5 @@
-// A library that cannot cancel: its all_reduce never completes, and an abandoned one keeps its memory, as MPI's do. Counts what the test
-// asks about, which finds the numbers by their names.
+// A library that cannot cancel: its all_reduce never completes, and an abandoned one keeps its memory, as MPI's do.
+// Counts what the test asks about, which finds the numbers by their names.
 #include <atomic>
 
 #include "backends/over_shm.hpp"
@@ -7,7 +7,8 @@
 using namespace medley;
 
 extern "C" {
-__attribute__((visibility("default"))) std::atomic<int> started_all_reduces{0}, abandoned_with_memory{0}, abandoned_without{0};
+__attribute__((visibility("default"))) std::atomic<int> started_all_reduces{0}, abandoned_with_memory{0},
+    abandoned_without{0};
 }
 
 namespace {
@@ -22,7 +23,7 @@ class Kept final : public Transfer {
   }
 
  private:
-  const void* out_;   ///< what the library would still write
+  const void* out_;  ///< what the library would still write
 };
 
 class KeepingLane final : public test::MailLane {

@@ -1,5 +1,5 @@
-// A library whose operations fail at their first poll, and whose abort takes a while: until it is over, the library may write to the memory
-// of its callers. The test finds the counters by their names.
+// A library whose operations fail at their first poll, and whose abort takes a while: until it is over, the library may
+// write to the memory of its callers. The test finds the counters by their names.
 #include <atomic>
 
 #include "backends/over_shm.hpp"

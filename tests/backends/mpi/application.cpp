@@ -1,5 +1,5 @@
-// A program that uses MPI itself beside Medley: what the mpi backend must not touch, and what it must refuse. Linked with one MPI
-// and started by its launcher; its argument selects how it initialises MPI.
+// A program that uses MPI itself beside Medley: what the mpi backend must not touch, and what it must refuse. Linked
+// with one MPI and started by its launcher; its argument selects how it initialises MPI.
 #include <mpi.h>
 
 #include <algorithm>
@@ -27,11 +27,10 @@ float sum_of_ones(medley::Comm& comm) {
   return ones.back();
 }
 
-// A message that does not fit is an error of the receiver, which writes nothing beyond its buffer; the process and the comm
-// continue. Tested below MPI's eager limit and far above it, where Open MPI reads directly from the sender.
+// A message that does not fit is an error of the receiver, which writes nothing beyond its buffer; the process and the
+// comm continue. Tested below MPI's eager limit and far above it, where Open MPI reads directly from the sender.
 void send_too_much(medley::Comm& world, std::size_t count) {
-  const int next = (world.rank() + 1) % world.size(),
-            before = (world.rank() + world.size() - 1) % world.size();
+  const int next = (world.rank() + 1) % world.size(), before = (world.rank() + world.size() - 1) % world.size();
   std::vector<float> large(count, 1.0f), memory(count, 5.0f);
   medley::Work sent = world.send(large, next, {.async = true, .tag = 5});
   try {
@@ -42,8 +41,7 @@ void send_too_much(medley::Comm& world, std::size_t count) {
     expect(error.context().ranks == std::vector<int>{before}, "the sender's rank in the error");
   }
   sent.wait();
-  expect(std::all_of(memory.begin() + 10, memory.end(), [](float f) { return f == 5.0f; }),
-         "nothing written beyond");
+  expect(std::all_of(memory.begin() + 10, memory.end(), [](float f) { return f == 5.0f; }), "nothing written beyond");
   expect(sum_of_ones(world) == static_cast<float>(world.size()), "an all_reduce after the error");
 }
 

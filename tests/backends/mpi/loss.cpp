@@ -1,5 +1,5 @@
-// A rank of a job over mpi in which rank 1 is killed; started by loss_test.cpp. Its argument selects the moment. A survivor prints
-// its error, then that mpi refuses it from then on.
+// A rank of a job over mpi in which rank 1 is killed; started by loss_test.cpp. Its argument selects the moment. A
+// survivor prints its error, then that mpi refuses it from then on.
 #include <dlfcn.h>
 
 #include <csignal>
@@ -73,12 +73,11 @@ void live(const std::string& moment, medley::Comm& world, medley::Comm& survivor
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int MPI_Comm_create_group(void* comm, void* group, int tag, void* made) {
+extern "C" __attribute__((visibility("default"))) int MPI_Comm_create_group(void* comm, void* group, int tag,
+                                                                            void* made) {
   return call_mpi("MPI_Comm_create_group", comm, group, tag, made);
 }
-extern "C" __attribute__((visibility("default"))) int MPI_Finalize() {
-  return call_mpi("MPI_Finalize");
-}
+extern "C" __attribute__((visibility("default"))) int MPI_Finalize() { return call_mpi("MPI_Finalize"); }
 
 int main(int, char** argv) {
   medley::Context context(std::vector<std::string>{"mpi"});

@@ -1,5 +1,5 @@
-// Every named algorithm of the shm collectives, at sizes around the protocol crossovers, from and to every root: each gives the
-// reference result, and a reduction gives the same bits with every algorithm.
+// Every named algorithm of the shm collectives, at sizes around the protocol crossovers, from and to every root: each
+// gives the reference result, and a reduction gives the same bits with every algorithm.
 #include "backends/shm/algorithm.hpp"
 #include "backends/shm/segment_view.hpp"
 #include "conformance/run_case.hpp"
@@ -7,17 +7,17 @@
 namespace medley::conformance {
 namespace {
 
-constexpr Op ops[] = {Op::broadcast, Op::reduce,  Op::all_reduce, Op::gather,
-                      Op::scatter,   Op::gatherv, Op::scatterv};
+constexpr Op ops[] = {Op::broadcast, Op::reduce, Op::all_reduce, Op::gather, Op::scatter, Op::gatherv, Op::scatterv};
 
-/// Bytes of the whole tensor: the flag's line, brief ones, staged ones, the steps of a pipeline, a slot, the staging area.
+/// Bytes of the whole tensor: the flag's line, brief ones, staged ones, the steps of a pipeline, a slot, the staging
+/// area.
 std::vector<std::int64_t> sizes(int ranks) {
   const shm::Geometry geometry(ranks);
   const auto slot = static_cast<std::int64_t>(geometry.slot_bytes);
   std::vector<std::int64_t> all = {0, 4};
   for (const std::int64_t edge :
-       {std::int64_t{shm::inline_bytes}, std::int64_t{shm::brief_bytes}, std::int64_t{16 << 10},
-        std::int64_t{64 << 10}, slot, slot * std::int64_t{shm::depth}}) {
+       {std::int64_t{shm::inline_bytes}, std::int64_t{shm::brief_bytes}, std::int64_t{16 << 10}, std::int64_t{64 << 10},
+        slot, slot * std::int64_t{shm::depth}}) {
     all.insert(all.end(), {edge - 4, edge, edge + 4});
   }
   all.push_back(slot * std::int64_t{shm::depth} * 2 + 100);
@@ -49,8 +49,7 @@ TEST_P(ShmAlgorithms, GiveWhatTheReferenceSays) {
           if (name == names.front() && reduced_here) bits = trial.fingerprint();
           EXPECT_EQ(reduced_here ? trial.fingerprint() : bits, bits)
               << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
-          EXPECT_EQ(trial.verdict(), "")
-              << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
+          EXPECT_EQ(trial.verdict(), "") << describe(c, comm.size()) << " by " << name << ", on rank " << comm.rank();
         }
       }
     }
@@ -77,18 +76,20 @@ TEST_P(ShmAlgorithms, FollowEachOtherFromChangingRoots) {
   });
 }
 
-// The first exchange of a large reduce tells all ranks how near they are, so all of them change their way with the same call.
+// The first exchange of a large reduce tells all ranks how near they are, so all of them change their way with the same
+// call.
 TEST_P(ShmAlgorithms, ChangeTheWayOfLargeReducesTogether) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int ranks = comm.size();
     for (int i = 0; i < 80; ++i) {
       const int root = i / 5 % ranks;
-      const std::size_t count = (std::size_t{6} << 10) << (i % 5);   // 24 to 384 KiB
+      const std::size_t count = (std::size_t{6} << 10) << (i % 5);  // 24 to 384 KiB
       const std::vector<std::int32_t> in(count, comm.rank() + i);
       std::vector<std::int32_t> out(comm.rank() == root ? count : 0);
       comm.reduce(in, out, sum, root, {.deadline = std::chrono::seconds(20)});
       const int expected = ranks * i + ranks * (ranks - 1) / 2;
-      ASSERT_EQ(std::count(out.begin(), out.end(), expected), static_cast<std::ptrdiff_t>(out.size())) << "reduce " << i;
+      ASSERT_EQ(std::count(out.begin(), out.end(), expected), static_cast<std::ptrdiff_t>(out.size()))
+          << "reduce " << i;
     }
     comm.barrier();
   });
@@ -97,12 +98,15 @@ TEST_P(ShmAlgorithms, ChangeTheWayOfLargeReducesTogether) {
 // A rank that reads one part directly and the next from a slot tells the first giver that it has finished.
 TEST_P(ShmAlgorithms, GiveOneLargeAndSmallPartsInOneExchange) {
   with_ranks(GetParam(), [](Comm& comm) {
-    constexpr std::int64_t large = (5 << 20) / 4;   // beyond all that goes through the segment
+    constexpr std::int64_t large = (5 << 20) / 4;  // beyond all that goes through the segment
     for (int giver = 0; giver < comm.size(); ++giver) {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(comm.size()), 2000);
       counts[static_cast<std::size_t>(giver)] = large;
-      std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]), comm.rank() + 1), all;
-      for (int r = 0; r < comm.size(); ++r) all.insert(all.end(), static_cast<std::size_t>(counts[static_cast<std::size_t>(r)]), r + 1);
+      std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]),
+                                     comm.rank() + 1),
+          all;
+      for (int r = 0; r < comm.size(); ++r)
+        all.insert(all.end(), static_cast<std::size_t>(counts[static_cast<std::size_t>(r)]), r + 1);
       std::vector<std::int32_t> got(all.size());
       comm.all_gatherv(mine, got, {counts}, {.deadline = std::chrono::seconds(20)});
       EXPECT_EQ(got, all) << "rank " << comm.rank();

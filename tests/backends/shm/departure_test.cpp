@@ -97,7 +97,8 @@ TEST(Abort, OfOneCommLeavesTheOthersAlone) {
   });
 }
 
-// The waiting operation is complete and dropped before the one it waits for; only a sanitizer sees a later access to it.
+// The waiting operation is complete and dropped before the one it waits for; only a sanitizer sees a later access to
+// it.
 TEST(Abort, OfAnOperationThatWaitsForAnotherComm) {
   run_threads(2, [](Context& context) {
     Comm world = context.world(), other = world.dup();

@@ -3,9 +3,7 @@
 
 // A forked child deliberately leaves its parent's backends alone instead of destroying its copies of them.
 extern "C" __attribute__((visibility("default"))) const char* __asan_default_options();
-extern "C" const char* __asan_default_options() {
-  return "detect_leaks=0";
-}
+extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 namespace medley::test {
 namespace {
@@ -15,8 +13,7 @@ bool refused(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
-    return error.kind() == ErrorKind::invalid &&
-           std::string(error.what()).find("forked") != std::string::npos;
+    return error.kind() == ErrorKind::invalid && std::string(error.what()).find("forked") != std::string::npos;
   }
   return false;
 }
@@ -32,8 +29,7 @@ int misuse(Context& context, Comm& world, Work& pending) {
   if (!check(refused([&] { world.barrier(); }))) return step;
   if (!check(refused([&] { world.all_reduce(value, sum); }))) return step;
   if (!check(refused([&] { world.send(value, 1, {.async = true}); }))) return step;
-  if (!check(refused([&] { world.sendrecv(std::span(value).first(1), 1, std::span(value).last(1), 1); })))
-    return step;
+  if (!check(refused([&] { world.sendrecv(std::span(value).first(1), 1, std::span(value).last(1), 1); }))) return step;
   if (!check(refused([&] { pending.wait(); }))) return step;
   if (!check(refused([&] { pending.test(); }))) return step;
   if (!check(refused([&] { world.abort(); }))) return step;
@@ -72,12 +68,8 @@ void parent_goes_on(bool child_cleans_up) {
   for (int rank : {0, 1}) expect_success(job.wait(rank), rank);
 }
 
-TEST(Fork, ChildsCallsThrowAndItsEndHarmsNobody) {
-  parent_goes_on(true);
-}
-TEST(Fork, ChildThatOnlyExitsHarmsNobody) {
-  parent_goes_on(false);
-}
+TEST(Fork, ChildsCallsThrowAndItsEndHarmsNobody) { parent_goes_on(true); }
+TEST(Fork, ChildThatOnlyExitsHarmsNobody) { parent_goes_on(false); }
 
 TEST(Fork, ChildThatOutlivesItsParentDoesNotHideTheDeath) {
   const Shared<std::atomic<int>> orphan;

@@ -1,4 +1,5 @@
-// A full /dev/shm: a clear error, and never a SIGBUS when the memory is used. Runs in its own mount namespace, with 4 MiB of /dev/shm.
+// A full /dev/shm: a clear error, and never a SIGBUS when the memory is used. Runs in its own mount namespace, with 4
+// MiB of /dev/shm.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -23,7 +24,8 @@ bool make_shm_small() {
          mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=4m") == 0;
 }
 
-/// Runs `body` in a child with a small /dev/shm; false where that is not allowed. Checks the body's result and any signal.
+/// Runs `body` in a child with a small /dev/shm; false where that is not allowed. Checks the body's result and any
+/// signal.
 bool with_small_shm(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -55,11 +57,11 @@ void fill(const Segment& segment, std::size_t bytes) { std::memset(segment.data(
 constexpr const char* skipped = "this process may not make a mount namespace, so /dev/shm cannot be made small";
 
 TEST(FullShm, IsAnErrorWhereMemoryIsReservedAtOnce) {
-  const bool allowed = with_small_shm([] {   // as on kernels before 5.14
+  const bool allowed = with_small_shm([] {  // as on kernels before 5.14
     const Segment first = Segment::make(3 * mebibyte, "a test", true);
     const bool refused = is_refused([] { fill(Segment::make(3 * mebibyte, "a test", true), 3 * mebibyte); },
                                     "/dev/shm is too small for a test: 3.0 MiB are needed and 1.0 MiB are free");
-    fill(first, 3 * mebibyte);   // SIGBUS, if another had taken it
+    fill(first, 3 * mebibyte);  // SIGBUS, if another had taken it
     return refused;
   });
   if (!allowed) GTEST_SKIP() << skipped;
@@ -70,12 +72,14 @@ TEST(FullShm, IsAnErrorWhereMemoryIsTakenInParts) {
   const bool allowed = with_small_shm([] {
     const Segment first = Segment::make(3 * mebibyte, "a test");
     first.populate(0, mebibyte);
-    const bool refused = is_refused([&] {
-      const Segment second = Segment::make(3 * mebibyte, "a test");   // refused here before Linux 5.14
-      second.populate(0, 2 * mebibyte);
-      second.populate(2 * mebibyte, mebibyte);
-      first.populate(mebibyte, 2 * mebibyte);
-    }, "/dev/shm is ");
+    const bool refused = is_refused(
+        [&] {
+          const Segment second = Segment::make(3 * mebibyte, "a test");  // refused here before Linux 5.14
+          second.populate(0, 2 * mebibyte);
+          second.populate(2 * mebibyte, mebibyte);
+          first.populate(mebibyte, 2 * mebibyte);
+        },
+        "/dev/shm is ");
     fill(first, mebibyte);
     return refused;
   });

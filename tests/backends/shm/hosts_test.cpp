@@ -85,7 +85,7 @@ TEST(SharedMemory, TooLittleForOneMoreCommLeavesTheOthersAlone) {
       Context context = start();
       Comm world = context.world();
       std::vector<float> medium(1024, 1.0f);
-      world.all_reduce(medium, sum);   // makes the comm populate the memory it had only reserved
+      world.all_reduce(medium, sum);  // makes the comm populate the memory it had only reserved
       try {
         world.dup();
         ADD_FAILURE() << "two comms of 2 ranks found room in 4 MiB";
@@ -100,7 +100,8 @@ TEST(SharedMemory, TooLittleForOneMoreCommLeavesTheOthersAlone) {
   }));
 }
 
-/// Rank 1 moves to another namespace before it makes its context: the world comm must be refused on both, with the reason.
+/// Rank 1 moves to another namespace before it makes its context: the world comm must be refused on both, with the
+/// reason.
 void expect_another_host(const std::function<void()>& move) {
   Job::Options options;
   options.before_context = [&](int rank) {
@@ -114,8 +115,7 @@ void expect_another_host(const std::function<void()>& move) {
       GTEST_SKIP() << "this user may not make namespaces";
     }
     expect_error(ending, ErrorKind::unavailable, {}, rank);
-    EXPECT_NE(ending.what.find("shm serves one host, and ranks 0 and 1 are on different ones"),
-              std::string::npos)
+    EXPECT_NE(ending.what.find("shm serves one host, and ranks 0 and 1 are on different ones"), std::string::npos)
         << ending.what;
   }
 }

@@ -1,5 +1,5 @@
-// Runs processes as ranks that may be killed, stopped or disconnected, and collects how each of them ended. For failure tests;
-// where all ranks must succeed, tests/harness/ranks.hpp is enough.
+// Runs processes as ranks that may be killed, stopped or disconnected, and collects how each of them ended. For failure
+// tests; where all ranks must succeed, tests/harness/ranks.hpp is enough.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -52,7 +52,8 @@ class Job {
  public:
   struct Options {
     std::chrono::nanoseconds deadline = std::chrono::seconds(60);
-    bool direct_reads = true;   ///< for everything too large to be staged, also where the segment would be faster; or never
+    /// For everything too large to be staged, also where the segment would be faster; or never
+    bool direct_reads = true;
     std::function<void(int rank)> before_context{};  ///< in the rank's process
   };
   /// The body makes its context when it wants to, by calling its argument.
@@ -150,8 +151,7 @@ class Job {
 /// The rank ended with a Medley error of this kind that names exactly these ranks.
 inline void expect_error(const Ending& ending, ErrorKind kind, const std::vector<int>& ranks, int rank) {
   EXPECT_FALSE(ending.hung) << "rank " << rank << " hung";
-  ASSERT_TRUE(ending.kind.has_value())
-      << "rank " << rank << " ended without an error, status " << ending.status;
+  ASSERT_TRUE(ending.kind.has_value()) << "rank " << rank << " ended without an error, status " << ending.status;
   EXPECT_STREQ(name(*ending.kind), name(kind)) << "rank " << rank << ": " << ending.what;
   EXPECT_EQ(ending.ranks, ranks) << "rank " << rank << ": " << ending.what;
 }

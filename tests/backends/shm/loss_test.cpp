@@ -1,4 +1,5 @@
-// A rank that dies or stops, before, inside and after every kind of exchange: all others must get an error that names it.
+// A rank that dies or stops, before, inside and after every kind of exchange: all others must get an error that names
+// it.
 #include "backends/shm/job.hpp"
 #include "backends/shm/ways.hpp"
 
@@ -34,8 +35,7 @@ class Loss : public testing::TestWithParam<Case> {
         [&](int rank, const Job::Start& start_context) {
           Context context = start_context();
           Comm world = context.world();
-          std::vector<float> in(std::max<std::size_t>(c.bytes / sizeof(float), ranks) / ranks * ranks, 1.0f),
-              out(in);
+          std::vector<float> in(std::max<std::size_t>(c.bytes / sizeof(float), ranks) / ranks * ranks, 1.0f), out(in);
           auto first = start(world, c.way, victim, in, out);
           finish(first);
           world.barrier();
@@ -57,44 +57,31 @@ class Loss : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(Loss, BeforeAnOperationIsToldToAll) {
-  kill_after(-1);
-}
-TEST_P(Loss, AtTheStartOfAnOperationIsToldToAll) {
-  kill_after(0);
-}
+TEST_P(Loss, BeforeAnOperationIsToldToAll) { kill_after(-1); }
+TEST_P(Loss, AtTheStartOfAnOperationIsToldToAll) { kill_after(0); }
 TEST_P(Loss, InsideAnOperationIsToldToAll) {
   kill_after(1);
   kill_after(4);
 }
-TEST_P(Loss, AfterAnOperationIsToldToAll) {
-  kill_after(-2);
-}
+TEST_P(Loss, AfterAnOperationIsToldToAll) { kill_after(-2); }
 
 INSTANTIATE_TEST_SUITE_P(Small, Loss,
                          testing::Values(Case{Way::all_reduce, 8, true}, Case{Way::broadcast, 8, true},
                                          Case{Way::messages, 8, true}),
                          label);
 INSTANTIATE_TEST_SUITE_P(Staged, Loss,
-                         testing::Values(Case{Way::all_reduce, 32 << 10, true},
-                                         Case{Way::broadcast, 200 << 10, false},
-                                         Case{Way::two_shots, 200 << 10, true},
-                                         Case{Way::gather, 32 << 10, true}),
+                         testing::Values(Case{Way::all_reduce, 32 << 10, true}, Case{Way::broadcast, 200 << 10, false},
+                                         Case{Way::two_shots, 200 << 10, true}, Case{Way::gather, 32 << 10, true}),
                          label);
 INSTANTIATE_TEST_SUITE_P(Direct, Loss,
-                         testing::Values(Case{Way::all_reduce, 6 << 20, true},
-                                         Case{Way::broadcast, 6 << 20, true},
-                                         Case{Way::all_to_all, 6 << 20, true},
-                                         Case{Way::reduce_scatter, 6 << 20, true},
+                         testing::Values(Case{Way::all_reduce, 6 << 20, true}, Case{Way::broadcast, 6 << 20, true},
+                                         Case{Way::all_to_all, 6 << 20, true}, Case{Way::reduce_scatter, 6 << 20, true},
                                          Case{Way::messages, 6 << 20, true}),
                          label);
 INSTANTIATE_TEST_SUITE_P(Streamed, Loss,
-                         testing::Values(Case{Way::all_reduce, 6 << 20, false},
-                                         Case{Way::broadcast, 6 << 20, false},
-                                         Case{Way::all_to_all, 6 << 20, false},
-                                         Case{Way::gather, 6 << 20, false},
-                                         Case{Way::two_shots, 6 << 20, true},
-                                         Case{Way::two_shots, 6 << 20, false},
+                         testing::Values(Case{Way::all_reduce, 6 << 20, false}, Case{Way::broadcast, 6 << 20, false},
+                                         Case{Way::all_to_all, 6 << 20, false}, Case{Way::gather, 6 << 20, false},
+                                         Case{Way::two_shots, 6 << 20, true}, Case{Way::two_shots, 6 << 20, false},
                                          Case{Way::messages, 6 << 20, false}),
                          label);
 
@@ -124,8 +111,7 @@ TEST_P(Stop, IsATimeoutThatNamesTheStoppedRank) {
       [&](int rank, const Job::Start& start_context) {
         Context context = start_context();
         Comm world = context.world();
-        std::vector<float> in(std::max<std::size_t>(c.bytes / sizeof(float), ranks) / ranks * ranks, 1.0f),
-            out(in);
+        std::vector<float> in(std::max<std::size_t>(c.bytes / sizeof(float), ranks) / ranks * ranks, 1.0f), out(in);
         world.barrier();
         if (rank == victim) raise(SIGSTOP);
         auto works = start(world, c.way, victim, in, out);
@@ -139,16 +125,13 @@ TEST_P(Stop, IsATimeoutThatNamesTheStoppedRank) {
   kill(job.process(victim), SIGCONT);  // it finds the comm aborted, and never accepts what it reads as valid
   const Ending late = job.wait(victim);
   EXPECT_FALSE(late.hung);
-  EXPECT_TRUE(late.kind.has_value() &&
-              (*late.kind == ErrorKind::timeout || *late.kind == ErrorKind::rank_lost))
+  EXPECT_TRUE(late.kind.has_value() && (*late.kind == ErrorKind::timeout || *late.kind == ErrorKind::rank_lost))
       << late.status << ' ' << late.what;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Stop,
-                         testing::Values(Case{Way::all_reduce, 8, true},
-                                         Case{Way::all_reduce, 32 << 10, true},
-                                         Case{Way::all_reduce, 6 << 20, true},
-                                         Case{Way::all_to_all, 6 << 20, false}),
+                         testing::Values(Case{Way::all_reduce, 8, true}, Case{Way::all_reduce, 32 << 10, true},
+                                         Case{Way::all_reduce, 6 << 20, true}, Case{Way::all_to_all, 6 << 20, false}),
                          label);
 
 // A giver whose reader has arrived but stops reading.

@@ -49,8 +49,8 @@ long touched() {
   return 0;
 }
 
-// Four slots of 256 KiB: a comm of small collectives does not populate what it does not need, since that takes longer than all else
-// in a split. A large collective populates it.
+// Four slots of 256 KiB: a comm of small collectives does not populate what it does not need, since that takes longer
+// than all else in a split. A large collective populates it.
 TEST(Crowd, CommsOfSmallCollectivesStaySmall) {
   run_processes(
       6,

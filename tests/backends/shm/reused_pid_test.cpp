@@ -1,5 +1,5 @@
-// Direct reads address a process by its id. When a peer has died and its id is reused, reading is an error: no data of the other
-// process comes through.
+// Direct reads address a process by its id. When a peer has died and its id is reused, reading is an error: no data of
+// the other process comes through.
 #include <gtest/gtest.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int of_neighbour = 1, of_test = 2;
-int told = of_test;   // at the same address in this process and in its forks
+int told = of_test;  // at the same address in this process and in its forks
 
 BackendParams params(int rank, const test::ForkedStore& store) {
   BackendParams s;
@@ -76,7 +76,7 @@ TEST(ReusedPid, OfADeadNeighbourIsNotReadFrom) {
   const pid_t another = fork_as(neighbour);
   if (another < 0) GTEST_SKIP() << "a process with a chosen number cannot be made here: " << std::strerror(errno);
   ASSERT_EQ(another, neighbour);
-  std::this_thread::sleep_for(2ms);   // within one of its death the id is assumed to be still its own (HostPeers::read)
+  std::this_thread::sleep_for(2ms);  // within one of its death the id is assumed to be still its own (HostPeers::read)
   got = 0;
   try {
     own.read(&got, 1, address, sizeof got, 1);

@@ -17,22 +17,14 @@ inline std::vector<Work> start(Comm& comm, Way way, int victim, std::vector<floa
   const std::size_t part = in.size() / static_cast<std::size_t>(n);
   const Options later{.async = true};
   switch (way) {
-    case Way::all_reduce:
-      return {comm.all_reduce(in, out, sum, later)};
-    case Way::broadcast:
-      return {comm.broadcast(in, victim, later)};
-    case Way::two_shots:
-      return {comm.broadcast(in, victim, {.async = true, .algorithm = "two_shot_segment"})};
-    case Way::all_to_all:
-      return {comm.all_to_all(in, out, later)};
-    case Way::reduce_scatter:
-      return {comm.reduce_scatter(in, std::span(out).first(part), sum, later)};
-    case Way::gather:
-      return {comm.gather(std::span(in).first(part), out, victim, later)};
-    case Way::barrier:
-      return {comm.barrier(later)};
-    case Way::messages:
-      break;
+    case Way::all_reduce: return {comm.all_reduce(in, out, sum, later)};
+    case Way::broadcast: return {comm.broadcast(in, victim, later)};
+    case Way::two_shots: return {comm.broadcast(in, victim, {.async = true, .algorithm = "two_shot_segment"})};
+    case Way::all_to_all: return {comm.all_to_all(in, out, later)};
+    case Way::reduce_scatter: return {comm.reduce_scatter(in, std::span(out).first(part), sum, later)};
+    case Way::gather: return {comm.gather(std::span(in).first(part), out, victim, later)};
+    case Way::barrier: return {comm.barrier(later)};
+    case Way::messages: break;
   }
   return {comm.recv(out, (me + n - 1) % n, later), comm.send(in, (me + 1) % n, later)};
 }

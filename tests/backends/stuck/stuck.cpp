@@ -1,5 +1,5 @@
-// A library that does not return: sending a message with tag 77 blocks while the file STUCK_WHILE exists. The control thread must
-// still answer.
+// A library that does not return: sending a message with tag 77 blocks while the file STUCK_WHILE exists. The control
+// thread must still answer.
 #include <unistd.h>
 
 #include <cstdlib>

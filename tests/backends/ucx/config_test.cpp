@@ -42,9 +42,7 @@ TEST_F(UcxConfig, WhatTheUserSetStays) {
   EXPECT_EQ(value_of(config, "RNDV_THRESH"), "auto");
 }
 
-TEST_F(UcxConfig, AnUnknownVariableHasNoValue) {
-  EXPECT_EQ(value_of(read_config(true), "NO_SUCH_VARIABLE"), "");
-}
+TEST_F(UcxConfig, AnUnknownVariableHasNoValue) { EXPECT_EQ(value_of(read_config(true), "NO_SUCH_VARIABLE"), ""); }
 
 }  // namespace
 }  // namespace medley::ucx

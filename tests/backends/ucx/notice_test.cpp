@@ -1,5 +1,5 @@
-// Notices of an aborted comm: unpacking returns what was packed, and refuses bytes that cannot be a notice. They are read inside a
-// callback of UCX, which is C, so nothing may be thrown.
+// Notices of an aborted comm: unpacking returns what was packed, and refuses bytes that cannot be a notice. They are
+// read inside a callback of UCX, which is C, so nothing may be thrown.
 #include "backends/ucx/notice.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST(Notice, OfManyRanksAndALongSentenceIsCutShort) {
   std::vector<int> all(1000);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
   const std::string bytes = notice(all, std::string(100'000, 'x')).pack();
-  EXPECT_LT(bytes.size(), 512u);   // one active message on every transport
+  EXPECT_LT(bytes.size(), 512u);  // one active message on every transport
   const auto got = unpacked(bytes);
   ASSERT_TRUE(got);
   EXPECT_EQ(got->why.context().ranks, (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7}));

@@ -1,4 +1,5 @@
-// The device plugin's kernels of compression, as work of the mock's streams: the kernels' own arithmetic (block_codec.hpp), value by value.
+// The device plugin's kernels of compression, as work of the mock's streams: the kernels' own arithmetic
+// (block_codec.hpp), value by value.
 #include "backends/cuda/codec_kernels.hpp"
 
 #include <algorithm>
@@ -45,7 +46,8 @@ void encode_values(std::byte* chunks, std::int64_t count, const std::vector<floa
     for (std::int64_t i = block; i < (Format::nibbles ? block + Format::block / 2 : end); ++i) {
       const std::int64_t j = i - block;
       if constexpr (Format::nibbles) {
-        codes[j] = static_cast<std::byte>(code_of<Format>(value(i), scale) | code_of<Format>(value(i + Format::block / 2), scale) << 4);
+        codes[j] = static_cast<std::byte>(code_of<Format>(value(i), scale) |
+                                          code_of<Format>(value(i + Format::block / 2), scale) << 4);
       } else if constexpr (Format::scaled) {
         codes[j] = static_cast<std::byte>(code_of<Format>(value(i), scale));
       } else {
@@ -122,7 +124,8 @@ void encode(const DeviceFrame& frame, const void* elements, float* residual, cud
   mock::enqueue(stream, [=] {
     with_types(frame.codec, frame.dtype, [&](auto format, auto element) {
       using Format = decltype(format);
-      encode_values<Format>(view(frame.chunks, bytes_of<Format>(frame.count)), frame.count, load<decltype(element)>(elements, frame.count),
+      encode_values<Format>(view(frame.chunks, bytes_of<Format>(frame.count)), frame.count,
+                            load<decltype(element)>(elements, frame.count),
                             residual ? view(residual, frame.count) : nullptr);
     });
   });
@@ -149,7 +152,8 @@ void combine(const DeviceReduction& job, cudaStream_t stream) {
       const std::byte* frame = job.first.chunks;
       std::vector<float> values;
       for (int r = 0; r < job.ranks; ++r) {
-        const std::vector<float> next = r == job.rank ? load<Element>(job.own, count) : decode_values<Format>(view(frame, bytes), count);
+        const std::vector<float> next =
+            r == job.rank ? load<Element>(job.own, count) : decode_values<Format>(view(frame, bytes), count);
         if (r != job.rank) frame += job.stride;
         if (r == 0) values = next;
         for (std::size_t i = 0; r > 0 && i < values.size(); ++i) values[i] = combined(values[i], next[i], job.op);

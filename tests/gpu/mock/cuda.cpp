@@ -102,7 +102,7 @@ struct MockStream {
 struct MockEvent {
   bool timed = false;
   std::mutex mutex;
-  std::shared_ptr<Recording> last;   ///< none yet: counts as reached
+  std::shared_ptr<Recording> last;  ///< none yet: counts as reached
   std::shared_ptr<Recording> recording() {
     const std::lock_guard lock(mutex);
     return last;

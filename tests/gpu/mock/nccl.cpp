@@ -33,8 +33,8 @@ struct State {
   int ranks = 1, rank = 0;
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> status{ncclInProgress};
-  std::atomic<int> running{0};   ///< launches that have not ended
-  std::vector<bool> sends_to, receives_from;   ///< connected pairs, for all communicators that share this
+  std::atomic<int> running{0};                ///< launches that have not ended
+  std::vector<bool> sends_to, receives_from;  ///< connected pairs, for all communicators that share this
 };
 
 medley::DType dtype_of(ncclDataType_t type) {
@@ -72,7 +72,7 @@ struct Launch {
   Kind kind;
   std::byte* in;
   std::byte* out;
-  std::size_t count, bytes;   ///< of one part
+  std::size_t count, bytes;  ///< of one part
   ncclDataType_t type;
   ncclRedOp_t op;
   int root;
@@ -139,7 +139,8 @@ void run(const std::vector<Launch>& launches) {
     if (l.kind == Kind::recv) (l.root == comm.rank ? own_receives : receives).push_back({l.root, l.out, l.bytes});
     if (l.kind > Kind::recv) collective(l);
   }
-  for (std::size_t i = 0; i < own_sends.size(); ++i) std::memcpy(own_receives[i].data, own_sends[i].data, own_sends[i].bytes);
+  for (std::size_t i = 0; i < own_sends.size(); ++i)
+    std::memcpy(own_receives[i].data, own_sends[i].data, own_sends[i].bytes);
   if (!sends.empty() || !receives.empty()) comm.wire.exchange(sends, receives, comm.aborted);
   --comm.running;
 }
@@ -168,7 +169,7 @@ bool own_parts_match(const std::vector<Launch>& launches) {
 
 ncclResult_t enqueue(const std::vector<Launch>& launches) {
   const std::shared_ptr<State> comm = launches.front().comm;
-  if (comm->status != ncclSuccess) return ncclInvalidUsage;   // busy, failed or not yet connected
+  if (comm->status != ncclSuccess) return ncclInvalidUsage;  // busy, failed or not yet connected
   const bool connected = connect_pairs(launches), blocking = launches.front().blocking;
   if ((blocking && !connected) || !own_parts_match(launches)) return ncclInvalidUsage;
   for (const Launch& l : launches) {
@@ -207,10 +208,20 @@ std::size_t size_of(ncclDataType_t type) { return medley::size_of(dtype_of(type)
 ncclResult_t add(Kind kind, const void* in, std::size_t in_parts, void* out, std::size_t out_parts, std::size_t count,
                  ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * size_of(type);
-  Launch launch{kind, in ? device_view(in, in_parts * bytes) : nullptr, out ? device_view(out, out_parts * bytes) : nullptr,
-                count, bytes, type, op, root, comm->state, comm->blocking, stream};
+  Launch launch{kind,
+                in ? device_view(in, in_parts * bytes) : nullptr,
+                out ? device_view(out, out_parts * bytes) : nullptr,
+                count,
+                bytes,
+                type,
+                op,
+                root,
+                comm->state,
+                comm->blocking,
+                stream};
   if (root < 0 || root >= comm->state->ranks) return ncclInvalidArgument;
-  if (bytes > 0 && ((in && !launch.in) || (out && !launch.out))) return ncclInvalidArgument;   // not the device's memory
+  // Not the device's memory
+  if (bytes > 0 && ((in && !launch.in) || (out && !launch.out))) return ncclInvalidArgument;
   if (group_depth == 0) return enqueue({launch});
   group.push_back(launch);
   return ncclSuccess;
@@ -234,7 +245,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
-  if (config->blocking != 0 || config->splitShare != 1) return ncclInvalidUsage;   // Medley never blocks, and shares
+  if (config->blocking != 0 || config->splitShare != 1) return ncclInvalidUsage;  // Medley never blocks, and shares
   *comm = new MockComm;
   const std::shared_ptr<State> state = (*comm)->state;
   state->ranks = ranks;
@@ -252,23 +263,22 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return ncclInProgress;
 }
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made, ncclConfig_t* config) {
-  if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;   // all that Medley uses
-  *made = new MockComm{comm->state, true};   // one order for both, as Medley keeps it
+  // All that Medley uses
+  if (color != 0 || key != comm->state->rank || config->blocking != 1) return ncclInvalidUsage;
+  *made = new MockComm{comm->state, true};  // one order for both, as Medley keeps it
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  return comm->state->running == 0 ? ncclSuccess : ncclInProgress;
-}
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return comm->state->running == 0 ? ncclSuccess : ncclInProgress; }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   while (comm->state->running > 0) usleep(200);
-  if (comm->state.use_count() == 1) comm->state->wire.close();   // the last of a split
+  if (comm->state.use_count() == 1) comm->state->wire.close();  // the last of a split
   delete comm;
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->state->aborted = true;
   while (comm->state->running > 0) usleep(200);
-  if (comm->state.use_count() == 1) comm->state->wire.close();   // the last of a split
+  if (comm->state.use_count() == 1) comm->state->wire.close();  // the last of a split
   delete comm;
   return ncclSuccess;
 }
@@ -293,9 +303,10 @@ ncclResult_t ncclGroupStart() {
 }
 ncclResult_t ncclGroupEnd() {
   if (--group_depth > 0 || group.empty()) return ncclSuccess;
-  return enqueue(std::exchange(group, {}));   // Medley's groups have one communicator and one stream
+  return enqueue(std::exchange(group, {}));  // Medley's groups have one communicator and one stream
 }
-ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return add(Kind::send, in, 1, nullptr, 0, count, type, ncclSum, peer, comm, stream);
 }
 ncclResult_t ncclRecv(void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
@@ -309,16 +320,18 @@ ncclResult_t ncclReduce(const void* in, void* out, size_t count, ncclDataType_t 
                         ncclComm_t comm, cudaStream_t stream) {
   return add(Kind::reduce, in, 1, comm->state->rank == root ? out : nullptr, 1, count, type, op, root, comm, stream);
 }
-ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t stream) {
   return add(Kind::all_reduce, in, 1, out, 1, count, type, op, 0, comm, stream);
 }
 ncclResult_t ncclAllGather(const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm,
                            cudaStream_t stream) {
-  return add(Kind::all_gather, in, 1, out, static_cast<std::size_t>(comm->state->ranks), count, type, ncclSum, 0, comm, stream);
+  return add(Kind::all_gather, in, 1, out, static_cast<std::size_t>(comm->state->ranks), count, type, ncclSum, 0, comm,
+             stream);
 }
-ncclResult_t ncclReduceScatter(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
-                               cudaStream_t stream) {
-  return add(Kind::reduce_scatter, in, static_cast<std::size_t>(comm->state->ranks), out, 1, count, type, op, 0, comm, stream);
+ncclResult_t ncclReduceScatter(const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream) {
+  return add(Kind::reduce_scatter, in, static_cast<std::size_t>(comm->state->ranks), out, 1, count, type, op, 0, comm,
+             stream);
 }
 }

@@ -16,14 +16,16 @@
 namespace medley::mock {
 namespace {
 
-constexpr int glance_ms = 5;   // how often a wait checks whether to give up
+constexpr int glance_ms = 5;  // how often a wait checks whether to give up
 
-/// An abstract socket, without a file; or, for ranks in several network namespaces, a file in the folder MOCK_NCCL_FOLDER.
+/// An abstract socket, without a file; or, for ranks in several network namespaces, a file in the folder
+/// MOCK_NCCL_FOLDER.
 sockaddr_un address_of(const std::string& name, int rank, socklen_t& length) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const char* folder = std::getenv("MOCK_NCCL_FOLDER");
-  const std::string text = (folder ? std::string(folder) + "/" : std::string(1, '\0')) + name + "-" + std::to_string(rank);
+  const std::string text =
+      (folder ? std::string(folder) + "/" : std::string(1, '\0')) + name + "-" + std::to_string(rank);
   std::memcpy(address.sun_path, text.data(), std::min(text.size(), sizeof address.sun_path - 1));
   length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + text.size());
   return address;
@@ -32,8 +34,8 @@ sockaddr_un address_of(const std::string& name, int rank, socklen_t& length) {
 /// One direction of one pair: frames of a length followed by that many bytes.
 struct Flow {
   std::deque<Parcel> parcels;
-  std::uint64_t length = 0;      ///< of the frame, sent or received
-  std::size_t done = 0;          ///< bytes of the frame, including its length
+  std::uint64_t length = 0;  ///< of the frame, sent or received
+  std::size_t done = 0;      ///< bytes of the frame, including its length
   bool stuck = false;
 
   bool finished() const { return parcels.empty(); }
@@ -46,7 +48,8 @@ struct Flow {
       std::byte* at = in_length ? reinterpret_cast<std::byte*>(&length) + done : parcel.data + (done - sizeof length);
       const std::size_t left = in_length ? sizeof length - done : parcel.bytes + sizeof length - done;
       if (left > 0) {
-        const ssize_t moved = out ? send(socket, at, left, MSG_DONTWAIT | MSG_NOSIGNAL) : recv(socket, at, left, MSG_DONTWAIT);
+        const ssize_t moved =
+            out ? send(socket, at, left, MSG_DONTWAIT | MSG_NOSIGNAL) : recv(socket, at, left, MSG_DONTWAIT);
         if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return true;
         if (moved <= 0) return false;
         done += static_cast<std::size_t>(moved);
@@ -69,7 +72,7 @@ bool Wire::connect(const std::string& name, int ranks, int rank, const std::atom
   socklen_t length = 0;
   sockaddr_un own = address_of(name, rank, length);
   if (bind(door, reinterpret_cast<sockaddr*>(&own), length) != 0 || listen(door, ranks) != 0) return false;
-  for (int peer = 0; peer < rank; ++peer) {   // the lower rank listens
+  for (int peer = 0; peer < rank; ++peer) {  // the lower rank listens
     const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un theirs = address_of(name, peer, length);
     while (::connect(made, reinterpret_cast<sockaddr*>(&theirs), length) != 0) {
@@ -103,7 +106,7 @@ bool Wire::exchange(const std::vector<Parcel>& sends, const std::vector<Parcel>&
     bool some = false;
     for (std::size_t r = 0; r < sockets_.size(); ++r) {
       if (!out[r].move(sockets_[r], true) || !in[r].move(sockets_[r], false)) {
-        while (!give_up) usleep(glance_ms * 1000);   // a kernel whose peer is gone waits forever
+        while (!give_up) usleep(glance_ms * 1000);  // a kernel whose peer is gone waits forever
         return false;
       }
       some = some || !out[r].finished() || !in[r].finished();

@@ -21,11 +21,12 @@ class Wire {
   bool connect(const std::string& name, int ranks, int rank, const std::atomic<bool>& give_up);
   /// Executes all sends and receives; false when told to give up. A message whose size differs from its
   /// receive hangs, as with NCCL.
-  bool exchange(const std::vector<Parcel>& sends, const std::vector<Parcel>& receives, const std::atomic<bool>& give_up);
+  bool exchange(const std::vector<Parcel>& sends, const std::vector<Parcel>& receives,
+                const std::atomic<bool>& give_up);
   void close();
 
  private:
-  std::vector<int> sockets_;   ///< by rank
+  std::vector<int> sockets_;  ///< by rank
 };
 
 }  // namespace medley::mock

@@ -1,5 +1,5 @@
-// Replaces src/engine/engine.hpp for progress_thread_stop_test.cpp: an engine without work, so that its thread is stopped just when
-// it goes idle.
+// Replaces src/engine/engine.hpp for progress_thread_stop_test.cpp: an engine without work, so that its thread is
+// stopped just when it goes idle.
 #pragma once
 
 #include <atomic>

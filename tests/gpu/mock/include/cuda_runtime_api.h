@@ -7,13 +7,22 @@
 extern "C" {
 
 enum cudaError_t : int {
-  cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2, cudaErrorNoDevice = 100,
-  cudaErrorInvalidDevice = 101, cudaErrorNotReady = 600,
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorNotReady = 600,
 };
 enum cudaMemcpyKind : int { cudaMemcpyDeviceToDevice = 3, cudaMemcpyDefault = 4 };
 enum cudaStreamCaptureMode : int { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeRelaxed = 2 };
 enum cudaStreamCaptureStatus : int { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
-enum : unsigned { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2, cudaHostAllocPortable = 1 };
+enum : unsigned {
+  cudaStreamNonBlocking = 1,
+  cudaEventDefault = 0,
+  cudaEventDisableTiming = 2,
+  cudaHostAllocPortable = 1
+};
 struct cudaDeviceProp {
   char name[256];
 };
