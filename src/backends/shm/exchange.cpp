@@ -149,7 +149,26 @@ void Exchanger::compare(const Exchange& exchange, int rank) const {
   }
 }
 
+/// For a rank that takes from one rank at most and reduces nothing: all of a broadcast or a scatter, and a gather's
+/// senders.
+bool Exchanger::take_one_in_line(const Exchange& exchange) {
+  const Parts& take = exchange.take;
+  if (take.kind == Parts::Kind::only && take.bytes != 0) {
+    if (take.rank == rank_) {
+      copy_own(exchange);
+    } else {
+      if (!arrived(take.rank)) return false;
+      compare(exchange, take.rank);
+      std::memcpy(take.base, payload(take.rank, exchange.handed) + exchange.part_at, take.bytes);
+    }
+  }
+  ended(exchange);
+  return true;
+}
+
 bool Exchanger::take_in_line(const Exchange& exchange) {
+  const bool one_at_most = exchange.take.kind == Parts::Kind::none || exchange.take.kind == Parts::Kind::only;
+  if (one_at_most && !exchange.waits_for_all && !exchange.combine) return take_one_in_line(exchange);
   for (int r = ranks() - 1; r >= 0; --r) {
     if (r != rank_ && !arrived(r) && (exchange.waits_for_all || exchange.take.at(r).bytes != 0)) return false;
   }

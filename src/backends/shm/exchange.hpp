@@ -157,6 +157,7 @@ class Exchanger {
   void copy_own(const Exchange& exchange) const;
   void copy(void* to, const void* from, std::size_t bytes, bool past_cache) const;
   void read(void* to, int rank, std::uint64_t where, std::size_t bytes) const;
+  bool take_one_in_line(const Exchange& exchange);
   bool finished(int rank) const;
   void wake() const;
 

@@ -119,7 +119,7 @@ ShmLane::ShmLane(const CommParams& params, const HostPeers& host_peers)
 /// rotates through the slot (Exchanger::place_in_slot()).
 std::size_t ShmLane::staging_for(const Call& call) const {
   const auto bytes = static_cast<std::size_t>(std::max(call.in_count, call.out_count)) * size_of(call.dtype);
-  if (bytes <= inline_bytes / members_.size()) return 0;
+  if (bytes <= in_line_bytes_) return 0;
   const bool listed = call.in_counts || call.out_counts;  // its parts may overlap, and exceed `bytes` together
   return host_peers_.oversubscribed() && !listed && bytes <= small_collective ? small_part
                                                                               : view_.geometry().slot_bytes;

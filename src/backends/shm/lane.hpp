@@ -38,6 +38,7 @@ class ShmLane final : public Lane {
   void make_matcher();
   const HostPeers& host_peers_;
   std::vector<int> members_;
+  const std::size_t in_line_bytes_ = inline_bytes / members_.size();  ///< so much of any operation needs no staging
   Segment segment_;
   SegmentView view_;
   int rank_;
