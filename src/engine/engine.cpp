@@ -129,11 +129,18 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
                              const Route& route, const Options& options, int& source, Record*& recorded) {
   LaneState& lane = *route.lane;  // on host memory, so never a staging lane
   Transfer* transfer = nullptr;
-  const std::uint64_t begun = ticks();
+  // To start one of a cache line takes as long as to read the clock, so its clock is read once its data is on the way.
+  const std::int64_t bytes = std::max(call.in_count, call.out_count) * static_cast<std::int64_t>(size_of(call.dtype));
+  const bool brief = lane.inside_host && bytes <= cache_line_bytes;
+  std::uint64_t begun = brief ? 0 : ticks();
+  bool at_once = false;
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   try {
     transfer = lane.filled->start(call);
-    recorded = record(comm, call, route, options, begun);  // while the peers' answers are in flight
+    if (brief) begun = ticks();
+    at_once = brief && !transfer;
+    const std::uint64_t ended = at_once ? begun : 0;
+    recorded = record(comm, call, route, options, begun, ended, ended);  // while the peers' answers are in flight
     const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
@@ -150,7 +157,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   } catch (...) {
     const Error error = in_ranks_of_comm(lane, current_error());
     board_.hide_inline();
-    if (!recorded) recorded = record(comm, call, route, options, begun);
+    if (!recorded) recorded = record(comm, call, route, options, begun ? begun : ticks());
     note_end(recorded, true);
     const Error full =
         with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
@@ -159,7 +166,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     throw full;
   }
   board_.hide_inline();
-  if (!transfer) note_end(recorded, false);
+  if (!transfer && !at_once) note_end(recorded, false);
   if (!transfer && lane.has_undelivered()) watch_undelivered(lane);
   return transfer;
 }

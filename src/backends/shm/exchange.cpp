@@ -131,6 +131,7 @@ void Exchanger::arrive_in_line(const Exchange& exchange) {
     std::memcpy(payload(rank_, exchange.handed), exchange.give.base, exchange.give.total(ranks()));
   }
   arrive(exchange);
+  copy_own(exchange);  // while the peers' data is on the way; what they take of this rank is in its line
 }
 
 bool Exchanger::arrived(int rank) const {
@@ -153,14 +154,10 @@ void Exchanger::compare(const Exchange& exchange, int rank) const {
 /// senders.
 bool Exchanger::take_one_in_line(const Exchange& exchange) {
   const Parts& take = exchange.take;
-  if (take.kind == Parts::Kind::only && take.bytes != 0) {
-    if (take.rank == rank_) {
-      copy_own(exchange);
-    } else {
-      if (!arrived(take.rank)) return false;
-      compare(exchange, take.rank);
-      std::memcpy(take.base, payload(take.rank, exchange.handed) + exchange.part_at, take.bytes);
-    }
+  if (take.kind == Parts::Kind::only && take.bytes != 0 && take.rank != rank_) {
+    if (!arrived(take.rank)) return false;
+    compare(exchange, take.rank);
+    std::memcpy(take.base, payload(take.rank, exchange.handed) + exchange.part_at, take.bytes);
   }
   ended(exchange);
   return true;
@@ -192,8 +189,6 @@ bool Exchanger::take_in_line(const Exchange& exchange) {
   if (exchange.combine) {
     exchange.combine(exchange.into, sources_.data(), ranks(), exchange.into_bytes / exchange.element, exchange.divisor,
                      false);
-  } else {
-    copy_own(exchange);
   }
   ended(exchange);
   return true;
