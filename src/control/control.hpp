@@ -88,6 +88,7 @@ class MEDLEY_API Control {
     std::size_t address = 0;  ///< index of the endpoint's address being tried
     Deadline since{};
     bool outgoing = false;
+    bool has_goodbye = false;  ///< this rank's, sent or waiting for the handshake
     std::uint64_t handed = 0;  ///< bytes passed to the kernel
   };
   struct Probe {

@@ -110,7 +110,15 @@ void Control::receive_lost(int from, const Message& message) {
 
 void Control::say_goodbye() {
   take_outbox();  // messages sent before the goodbye
-  forward({"left", stamp("")}, rank_);
+  const Message goodbye{"left", stamp("")};
+  // Also over links that a peer completes meanwhile: it would take a link that ends without a goodbye for a loss.
+  const auto send_goodbyes = [&] {
+    for (const auto& peer : peers_) {
+      if (peer->link.peer() < 0 || std::exchange(peer->has_goodbye, true)) continue;
+      peer->link.send(goodbye);
+      flush(*peer);
+    }
+  };
   // Links being connected are finished first: every rank that knows this one must learn that it left.
   const auto unsent = [this] {
     return std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) {
@@ -119,7 +127,7 @@ void Control::say_goodbye() {
     });
   };
   const auto until = steady_clock::now() + farewell_limit;
-  while (unsent() && steady_clock::now() < until) step(milliseconds(10));
+  for (send_goodbyes(); unsent() && steady_clock::now() < until; send_goodbyes()) step(milliseconds(10));
   // Closing with unread bytes would reset the connection and lose the goodbye.
   for (const auto& peer : peers_) shutdown(peer->socket.fd(), SHUT_WR);
 }
