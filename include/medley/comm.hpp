@@ -113,12 +113,11 @@ class MEDLEY_API Comm {
   Work all_to_allv(const ConstBuffer& in, const Parts& in_parts, const Buffer& out, const Parts& out_parts,
                    const Options& options = {});
 
-  // Lists of tensors, each treated like a call of its own with the same options. Small ones travel together, in one
-  // message for each type and reduction; how many is measured (docs/routing.md). All ranks pass lists of the same
-  // counts in the same order. No tensor may overlap another that is written. A list starts when no earlier operation
-  // conflicts with any of its tensors; its Work is complete when all are. Inside a fuse scope (medley/fuse.hpp) a list
-  // is issued
-  // at once, after what the scope has collected.
+  // Lists of tensors, each treated like a call of its own with the same options. Tensors up to the fusion limit share
+  // messages, one for each type and reduction (docs/fusion.md). All ranks pass lists of the same counts in the same
+  // order. No tensor may overlap another that is written. A list starts when no earlier operation conflicts with any of
+  // its tensors; its Work is complete when all are. Inside a fuse scope (medley/fuse.hpp) a list is issued at once,
+  // after what the scope has collected.
   Work broadcast(std::span<const Buffer> tensors, int root, const Options& options = {});
   Work all_reduce(std::span<const Buffer> tensors, ReduceOp op, const Options& options = {});
   Work all_reduce(std::span<const ConstBuffer> in, std::span<const Buffer> out, ReduceOp op,

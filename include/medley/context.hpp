@@ -46,7 +46,7 @@ struct ContextOptions {
   /// Whether messages of the world have exact sizes, see CommOptions::exact
   bool exact = false;
   /// Whether routes are measured again in the running job and changed where another is clearly faster
-  /// (docs/routing.md). If one rank asks for it, by this or by MEDLEY_ONLINE=1, all do it.
+  /// (docs/online-routes.md). If one rank asks for it, by this or by MEDLEY_ONLINE=1, all do it.
   bool online = false;
   /// Whether operations progress while the program is outside Medley
   UseThread progress_thread = UseThread::automatic;

@@ -9,7 +9,7 @@ namespace medley {
 /// While it lives, small async collectives on its comm are collected, and issued later in fewer messages.
 ///
 /// - Collected: async collectives, except barrier and v-collectives. On host memory only tensors up to the fusion limit
-///   (docs/routing.md); larger ones are issued at once. Those on CUDA memory use one stream until the next flush.
+///   (docs/fusion.md); larger ones are issued at once. Those on CUDA memory use one stream until the next flush.
 /// - Issued: when the scope ends, at flush(), before a barrier, a v-collective, a list or a blocking collective on the comm, and whenever
 ///   4 MiB or 4,096 tensors are collected.
 /// - Alike on all ranks: where among the collectives of the comm the scope opens, is flushed and ends, and which calls are async.

@@ -38,7 +38,7 @@ struct CommOptions {
   std::chrono::nanoseconds deadline{0};
   /// Fuses small collectives on host memory that are pending together. The ranks agree on each message, which takes as
   /// long as an all_reduce of 8 bytes: it pays for programs that issue many async before they wait, and costs those
-  /// that block (docs/routing.md).
+  /// that block (docs/fusion.md).
   bool fuse = false;
   /// Whether every receive has exactly the size of its message. Sizes may then decide the routes of messages, a receive
   /// of another size is Error(mismatch) on all ranks, and both ends of a message name the same backend or neither does

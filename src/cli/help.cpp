@@ -45,7 +45,7 @@ const std::map<std::string, std::string>& topics() {
        "table, then the built-in order: nccl for CUDA tensors, shm inside a host, otherwise the first backend of the context.\n"
        "Rules: OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons, such as\n"
        "  all_reduce:0-4K=shm; all_to_all=mpi/pairwise; *@cuda=nccl; *=gloo\n"
-       "Tables: medley tune writes one, medley explain says what it chooses. docs/routing.md has the rest.\n"},
+       "Tables: medley tune writes one, medley explain says what it chooses. docs/routing.md and docs/tuning.md have the rest.\n"},
       {"sizes",
        "Sizes read 4, 64K, 1M, 2G, in powers of 1024, and count the full tensor: of all_gather the gathered output, of\n"
        "reduce_scatter the whole input, of gather, scatter and all_to_all the whole buffer of one rank.\n"},

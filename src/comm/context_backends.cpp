@@ -135,7 +135,16 @@ std::vector<Answer> exchange_answers(const ContextState& context, const std::str
   std::vector<Answer> answers;
   for (const std::string& text :
        exchange(*context.store, about, context.rank, context.size, mine.to_json().dump(), until)) {
-    answers.push_back(Answer::from_json(json::parse(text)));
+    try {
+      answers.push_back(Answer::from_json(json::parse(text)));
+    } catch (const json::exception& error) {
+      throw Error(
+          ErrorKind::mismatch,
+          fmt::format("rank {} describes its backends in a form that rank {} cannot read ({}); run one version of "
+                      "Medley on all ranks",
+                      answers.size(), context.rank, error.what()),
+          {.ranks = {static_cast<int>(answers.size())}});
+    }
   }
   return answers;
 }

@@ -130,8 +130,10 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   LaneState& lane = *route.lane;  // on host memory, so never a staging lane
   Transfer* transfer = nullptr;
   // To start one of a cache line takes as long as to read the clock, so its clock is read once its data is on the way.
+  // Not where ranks share cores: starting wakes others there, and this one may lose its core meanwhile.
   const std::int64_t bytes = std::max(call.in_count, call.out_count) * static_cast<std::int64_t>(size_of(call.dtype));
-  const bool brief = lane.inside_host && bytes <= cache_line_bytes;
+  const bool shares_core = lane.event_count && lane.event_count->spins() == 0;
+  const bool brief = lane.inside_host && bytes <= cache_line_bytes && !shares_core;
   std::uint64_t begun = brief ? 0 : ticks();
   bool at_once = false;
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
@@ -141,7 +143,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     at_once = brief && !transfer;
     const std::uint64_t ended = at_once ? begun : 0;
     recorded = record(comm, call, route, options, begun, ended, ended);  // while the peers' answers are in flight
-    const int polls = lane.event_count && lane.event_count->spins() == 0 ? 1 : inline_polls;
+    const int polls = shares_core ? 1 : inline_polls;
     for (int i = 0; transfer && i < polls; ++i) {
       if (transfer->poll() == Poll::complete) {
         check_size(comm, call, *transfer);
@@ -260,7 +262,8 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
       if (group->batch.empty()) throw;
       // Libraries have the members before it and use the caller's memory: the result waits for them, and ends with this
       // error.
-      group->error = with_context(current_error(), *comm, calls[i], comm->messages, routes[i]->lane->name);
+      const Error error = with_context(current_error(), *comm, calls[i], comm->messages, routes[i]->lane->name);
+      if (!group->error) group->error = error;
       if (group->members == 0) finish(*group);
       break;
     }

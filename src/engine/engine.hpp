@@ -49,7 +49,7 @@ inline int sender_of(const Call& call, const Transfer& transfer) {
   return call.op == Op::recv && call.root >= 0 ? call.root : transfer.source();
 }
 
-/// Inside a host, a send or receive up to here is one copy of a cache line.
+/// Inside a host, an operation up to here is one copy of a cache line.
 inline constexpr std::int64_t cache_line_bytes = 64;
 
 class Engine final : private Progress::Events {

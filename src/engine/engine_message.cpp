@@ -1,6 +1,6 @@
 // Sends and receives on host memory that nothing holds. They start at issue; one that is complete at its first poll
-// never becomes pending, and the others get only the bookkeeping that a message needs. docs/guarantees.md, "Messages
-// that are complete when they are issued", says why that is safe and what a message costs.
+// never becomes pending, and the others get only the bookkeeping that a message needs. docs/proofs.md, "Messages that
+// are complete when they are issued", says why that is safe and what a message costs.
 #include <medley/sdk/current_error.hpp>
 #include <utility>
 

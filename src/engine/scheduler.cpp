@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::seconds longest_launching(1);
 
 // Collectives passed to a library at once on one lane: it checks all of them at every poll (Open MPI takes 17 µs for
-// each of 2,000 and 66 µs for each of 20,000). docs/guarantees.md shows why holding back the others is safe.
+// each of 2,000 and 66 µs for each of 20,000). docs/proofs.md shows why holding back the others is safe.
 constexpr std::size_t most_concurrent = 64;
 
 bool both_in_streams(const Operation& a, const Operation& b) { return a.lane->in_streams && b.lane->in_streams; }

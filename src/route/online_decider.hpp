@@ -1,4 +1,4 @@
-// Decides in a running job which routes to measure again and when to switch (docs/routing.md, "In a running job").
+// Decides in a running job which routes to measure again and when to switch (docs/online-routes.md).
 // Every rank of a comm has one and feeds it the same agreed numbers, so all decide alike; it therefore reads no clock
 // and calculates in integers.
 #pragma once

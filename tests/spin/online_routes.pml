@@ -33,7 +33,7 @@ byte routed_by[OPS];                      /* how many ranks have given the opera
 #endif
 /* Whether the next operation can take its place: its window has room, is one of the first, or the times that decide it are here. */
 #define next_window (window + 1)
-#define can_take_place(me) (place < length || next_window < LAG || all_arrived(me))
+#define may_assign_slot(me) (place < length || next_window < LAG || all_arrived(me))
 
 inline tell_others(value) {
   peer = 0;
@@ -79,7 +79,7 @@ inline begin_window() {
   fi
 }
 
-inline take_place(operation) {
+inline assign_window_slot(operation) {
   if :: place == length -> begin_window() :: else fi;
   route = ((trial && place == 0) -> 1 - in_use : in_use);
   assert(route_of[operation] == unset || route_of[operation] == route);
@@ -106,13 +106,13 @@ proctype Rank(byte me) {
   :: atomic { issued < OPS && awaited == unset ->
        issued++;
        if :: true :: awaited = issued - 1 fi }              /* async, or a call that waits */
-  :: atomic { head < issued && can_take_place(me) ->
+  :: atomic { head < issued && may_assign_slot(me) ->
 #ifdef OVERTAKE
-       if :: overtaken -> overtaken = false; head++ :: else -> take_place(head); head++ fi }
-  :: atomic { !overtaken && head + 1 < issued && place == length && can_take_place(me) ->
-       take_place(head + 1); take_place(head); head++; overtaken = true }
+       if :: overtaken -> overtaken = false; head++ :: else -> assign_window_slot(head); head++ fi }
+  :: atomic { !overtaken && head + 1 < issued && place == length && may_assign_slot(me) ->
+       assign_window_slot(head + 1); assign_window_slot(head); head++; overtaken = true }
 #else
-       take_place(head); head++ }
+       assign_window_slot(head); head++ }
 #endif
 #ifdef AT_ARRIVAL
   :: atomic { window >= LAG && place < length && all_arrived(me) -> combine(window + 1 - LAG); plan(); if :: length < place -> length = place :: else fi }

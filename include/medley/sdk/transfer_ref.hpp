@@ -16,7 +16,8 @@ struct ReleaseTransfer {
 template <class T = Transfer>
 using TransferRef = std::unique_ptr<T, ReleaseTransfer>;
 
-/// Polls a transfer in the start() that made it. Null if it is already complete.
+/// Polls a transfer in the start() that made it. Null if it is already complete, so not for receives: they report their
+/// sender.
 inline Transfer* first_poll(TransferRef<> transfer) {
   return transfer->poll() == Poll::complete ? nullptr : transfer.release();
 }

@@ -150,8 +150,8 @@ void Exchanger::compare(const Exchange& exchange, int rank) const {
   }
 }
 
-/// For a rank that takes from one rank at most and reduces nothing: all of a broadcast or a scatter, and a gather's
-/// senders.
+/// For a rank that takes from one rank at most and reduces nothing: all of a broadcast or a scatter, and those of a
+/// gather or reduce but the root.
 bool Exchanger::take_one_in_line(const Exchange& exchange) {
   const Parts& take = exchange.take;
   if (take.kind == Parts::Kind::only && take.bytes != 0 && take.rank != rank_) {
