@@ -100,17 +100,20 @@ void MixStep::check_by(const RouteFor& route, std::string_view name) {
   if (memory_ == Memory::cuda) core::wait_for_device();
   run_by(route);
   const int n = comm_.size(), rank = comm_.rank();
-  for (std::size_t i = 0; i < (mix_ == "moe" ? 2u : 4u); ++i) expect_parts(buckets_[i], {static_cast<double>(n)}, name);
+  const double sum = n * (n + 1) / 2.0;
+  for (std::size_t i = 0; i < (mix_ == "moe" ? 2u : 4u); ++i) expect_parts(buckets_[i], {sum}, name);
   std::vector<double> of_rank(static_cast<std::size_t>(n));
   std::iota(of_rank.begin(), of_rank.end(), 1.0);
   if (mix_ == "moe") expect_parts(routed_, of_rank, name), expect_parts(back_, {rank + 1.0}, name);
   if (mix_ == "dlrm") expect_parts(looked_up_, of_rank, name);
   if (mix_ == "dense" && n > 1) expect_parts(back_, {(rank + n - 1) % n + 1.0}, name);
+  for (Block& bucket : buckets_) bucket.fill(0);  // summed in place step after step, anything else would overflow
+  if (memory_ == Memory::cuda) core::wait_for_device();
 }
 
 Block MixStep::floats(std::size_t bytes) const {
   Block block(elements_for(bytes, static_cast<std::size_t>(comm_.size())), DType::f32, memory_);
-  block.fill(1);
+  block.fill(0);
   return block;
 }
 
@@ -128,7 +131,7 @@ void MixStep::expect_parts(Block& block, const std::vector<double>& values, std:
 std::vector<Work> MixStep::sum_buckets(std::size_t count, const RouteFor& route) {
   std::vector<Work> issued;
   const Options later = over(route(Op::all_reduce, bytes_of(buckets_[0])), true);
-  for (std::size_t i = 0; i < count; ++i) issued.push_back(comm_.all_reduce(buckets_[i].buffer(), max, later));
+  for (std::size_t i = 0; i < count; ++i) issued.push_back(comm_.all_reduce(buckets_[i].buffer(), sum, later));
   return issued;
 }
 
