@@ -140,7 +140,7 @@ TEST(NcclLane, MessagesAfterTheFirstAreInTheStreamAtOnce) {
       << "a message after the first was handed to a thread";
 }
 
-TEST(NcclLane, MoreMessagesThanNcclTakesAtOnceWaitForEarlierOnes) { exchange(100, true); }
+TEST(NcclLane, MoreMessagesThanNcclTakesAtOnceWaitForEarlierOnes) { exchange(600, true); }
 
 }  // namespace
 }  // namespace medley::nccl

@@ -50,19 +50,23 @@ using Once = std::function<void()>;
 struct Race {
   const char* what;
   Once through, directly;
+  int operations = 1;  ///< of each call
 };
 
 /// How many repetitions, so that large sizes over sockets end within a minute.
 struct Effort {
   int blocks, launches, alone;
-  explicit Effort(std::size_t bytes)
+  Effort(std::size_t bytes, int operations)
       : blocks(bytes <= 65536       ? 25
                : bytes <= (1 << 20) ? 9
                                     : 5),
         launches(bytes <= 65536       ? 40
                  : bytes <= (1 << 20) ? 8
                                       : 2),
-        alone(bytes <= 65536 ? 5 : 2) {}
+        alone(bytes <= 65536 ? 5 : 2) {
+    // As many operations, whatever a call has: with more of them under way, both sides wait for the device.
+    launches = std::max(2, launches / operations);
+  }
 };
 
 struct Times {
@@ -86,7 +90,7 @@ struct Times {
 /// Medley's overhead is the median of the differences within a round, because other load on the machine slows
 /// neighbours equally.
 bool compare(const Race& race, std::size_t bytes, cudaStream_t user, bool speaks) {
-  const Effort effort(bytes);
+  const Effort effort(bytes, race.operations);
   Times medley, nccl;
   medley.take(effort, user, race.through);  // connects and warms up
   nccl.take(effort, user, race.directly);
@@ -156,7 +160,8 @@ std::vector<Race> races(medley::Comm& world, direct::Lane& collectives, direct::
                   },
                   [=, &messages] {
                     for (int i = 0; i < 8; ++i) messages.message(in, count, user);
-                  }});
+                  },
+                  8});
   if (each == 0) return list;
   list.push_back({"all_gather", [=, &world] { world.all_gather(part_in, whole_out, options); },
                   [=, &collectives] { collectives.all_gather(in, out, count, user); }});

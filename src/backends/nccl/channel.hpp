@@ -45,6 +45,8 @@ class Channel {
   bool connected();
   /// Whether NCCL takes another message without waiting for an earlier one.
   bool has_room() const { return track_.outstanding() < most_outstanding; }
+  /// Of a message and its header, at most: what has_room() counts.
+  static constexpr std::size_t pieces(std::uint64_t bytes) { return 1 + (bytes <= one_piece ? 1 : most_pieces); }
   /// Enqueues one message and its header; false if NCCL continues in the background, which it does with the first
   /// message only.
   bool launch(const Call& call, MessageHeader* header);
@@ -62,8 +64,8 @@ class Channel {
 
  private:
   /// NCCL hands up to 32 pieces of a message to its network thread, through a list of 2,048 entries, and waits when the
-  /// list is full.
-  static constexpr std::size_t most_outstanding = 32;
+  /// list is full. It divides messages from some 16 KiB on; none is divided below 1 KiB, whatever the user sets.
+  static constexpr std::size_t most_pieces = 32, one_piece = 1024, most_outstanding = 1024;
   StoreAgent& store_agent_;
   std::shared_ptr<Store> store_;
   StoreAgent::TicketRef looked_;  ///< for the peer's NCCL id

@@ -31,8 +31,8 @@ class Track {
   /// Launches of this process that are not known to be complete.
   static int under_way() { return under_way_.load(std::memory_order_relaxed); }
   cudaStream_t stream() const { return stream_.get(); }
-  /// Launches that are not known to be complete.
-  std::size_t outstanding() const { return marks_.size(); }
+  /// The pieces of the launches that are not known to be complete.
+  std::size_t outstanding() const { return outstanding_; }
 
   /// Before a launch: makes its stream wait for the call's dependencies.
   void follow(const Call& call) {
@@ -45,11 +45,12 @@ class Track {
     if (!begin_) begin_ = events_.take();
     cuda::check(cudaEventRecord(begin_, stream()), "cudaEventRecord");
   }
-  /// After a launch: its number, which is complete once all up to it are.
-  std::uint64_t launched() {
+  /// After a launch: its number, which is complete once all up to it are. `pieces`: what outstanding() counts it as.
+  std::uint64_t launched(std::size_t pieces) {
     cudaEvent_t event = events_.take();
     const cudaError_t result = cudaEventRecord(event, stream());
-    marks_.push_back({++last_, event, std::exchange(begin_, nullptr)});
+    marks_.push_back({++last_, event, pieces, std::exchange(begin_, nullptr)});
+    outstanding_ += pieces;
     under_way_.fetch_add(1, std::memory_order_relaxed);
     cuda::check(result, "cudaEventRecord");
     return last_;
@@ -75,6 +76,7 @@ class Track {
   /// For a captured launch, which runs only in graphs: it counts as complete, and its event is not queried.
   void forget(std::uint64_t number) {
     give_back(marks_.back());
+    outstanding_ -= marks_.back().pieces;
     marks_.pop_back();
     under_way_.fetch_sub(1, std::memory_order_relaxed);
     if (marks_.empty()) done_ = number;
@@ -103,6 +105,7 @@ class Track {
   struct Mark {
     std::uint64_t number;
     cudaEvent_t event;
+    std::size_t pieces;
     cudaEvent_t begin = nullptr, awaited = nullptr;  ///< set where launches are timed
   };
   Mark& mark(std::uint64_t number) { return marks_[static_cast<std::size_t>(number - marks_.front().number)]; }
@@ -122,6 +125,7 @@ class Track {
     done_ = marks_[count - 1].number;
     for (std::size_t i = 0; i < count; ++i) {
       if (marks_[i].begin) note_times(marks_[i]);
+      outstanding_ -= marks_[i].pieces;
       give_back(marks_[i]);
     }
     marks_.erase(marks_.begin(), marks_.begin() + static_cast<std::ptrdiff_t>(count));
@@ -137,6 +141,7 @@ class Track {
   cudaEvent_t begin_ = nullptr;                 ///< of the next launch
   std::vector<Mark> marks_;                     ///< launched and not known to be complete, in order
   std::map<std::uint64_t, DeviceTimes> times_;  ///< of complete launches, not fetched yet
+  std::size_t outstanding_ = 0;                 ///< the sum of their pieces
   std::uint64_t last_ = 0, done_ = 0;
 };
 

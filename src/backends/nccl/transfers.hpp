@@ -25,7 +25,9 @@ class StreamTransfer : public Transfer {
   virtual void finish() {}
   /// Called while it runs in the stream.
   virtual void look() {}
-  void note_launched() { number_ = track_.launched(); }
+  /// What NCCL divides it into, at most, for the network.
+  virtual std::size_t pieces() const { return 1; }
+  void note_launched() { number_ = track_.launched(pieces()); }
 
   NcclLane& lane_;
   Track& track_;
@@ -60,6 +62,7 @@ class MessageTransfer final : public StreamTransfer, public Recycled<MessageTran
   bool launch() override;
   void finish() override;
   void look() override;
+  std::size_t pieces() const override { return Channel::pieces(bytes()); }
   void compare() const;
   std::uint64_t bytes() const {
     return static_cast<std::uint64_t>(call_.op == Op::send ? call_.in_count : call_.out_count) * size_of(call_.dtype);
