@@ -9,6 +9,7 @@
 #include <medley/buffer.hpp>
 #include <medley/options.hpp>
 #include <medley/route_decision.hpp>
+#include <medley/sdk/biased_lock.hpp>
 #include <medley/sdk/fork_guard.hpp>
 #include <medley/sdk/memory_barrier.hpp>
 #include <memory>
@@ -20,7 +21,6 @@
 #include <vector>
 
 #include "engine/backoff.hpp"
-#include "engine/biased_lock.hpp"
 #include "engine/comm_state.hpp"
 #include "engine/consistency_checker.hpp"
 #include "engine/control_events.hpp"

@@ -1,4 +1,4 @@
-/* The engine's lock (src/engine/biased_lock.hpp): a thread that owns its bias takes it by a store and a load, without a barrier. Another
+/* The lock of the engine and of MPI (include/medley/sdk/biased_lock.hpp): a thread that owns its bias takes it by a store and a load, without a barrier. Another
    thread revokes the bias and then takes a spinlock; so does the owner from then on. At most one thread may be inside.
 
    The owner's stores reach memory later, in order (its store buffer). A revoker's membarrier() empties that buffer; an atomic exchange

@@ -1,5 +1,5 @@
-// The engine's lock: held for the duration of a poll, released by a plain store. A mutex's second atomic operation
-// would cost a tenth of a small all_reduce.
+// A lock for what takes less than a poll, released by a plain store. A mutex's second atomic operation would cost a
+// tenth of a small all_reduce.
 #pragma once
 
 #include <pthread.h>

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include <medley/sdk/biased_lock.hpp>
 #include <medley/sdk/descriptor.hpp>
 #include <medley/sdk/fork_guard.hpp>
-#include <medley/sdk/spinlock.hpp>
 
 namespace medley::mpi {
 
@@ -37,7 +37,7 @@ struct Communicators {
 
 class Library {
  public:
-  using Guard = std::lock_guard<Spinlock>;
+  using Guard = std::lock_guard<BiasedLock>;
 
   /// One per process; never destroyed, since MPI outlives every context.
   static Library& of_process();
@@ -48,7 +48,7 @@ class Library {
   /// that the application calls MPI from its own threads too.
   void start();
 
-  Spinlock& lock() { return lock_; }
+  BiasedLock& lock() { return lock_; }
   int largest_tag() const { return largest_tag_; }
   /// Elements or bytes per MPI call; larger operations take several. MEDLEY_MPI_CHUNK lowers it, for tests.
   std::int64_t chunk() const { return chunk_; }
@@ -100,7 +100,7 @@ class Library {
   /// Whether the process of some rank of this host has exited; that rank is then lost.
   bool lose_dead() noexcept;
 
-  Spinlock lock_;
+  BiasedLock lock_;
   ForkGuard fork_guard_;
   std::mutex starting_;
   bool started_ = false;

@@ -1,4 +1,4 @@
-#include "engine/biased_lock.hpp"
+#include <medley/sdk/biased_lock.hpp>
 
 #include <linux/membarrier.h>
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 #include <medley/sdk/pause.hpp>
 
-namespace medley::core {
+namespace medley {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
@@ -66,4 +66,4 @@ void BiasedLock::lock_shared() noexcept {
   revoked_.store(true, std::memory_order_release);  // pairs with the acquire load in lock_shared()
 }
 
-}  // namespace medley::core
+}  // namespace medley

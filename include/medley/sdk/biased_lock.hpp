@@ -1,5 +1,5 @@
-// The engine's lock: free of atomic read-modify-write operations while one thread alone takes it, which is how most
-// programs use a context.
+// The lock of the engine, and of a library that must not be called twice at once: free of atomic read-modify-write
+// operations while one thread alone takes it, which is how most programs use a context.
 //
 // An atomic exchange waits until every earlier store has left the processor. After a message those are stores to a line
 // that another core has, 60 to 140 ns away: eight sends in a row waited for eight lines one after the other. So the
@@ -18,7 +18,7 @@
 #include <medley/sdk/may_block.hpp>
 #include <medley/sdk/spinlock.hpp>
 
-namespace medley::core {
+namespace medley {
 
 class MEDLEY_API BiasedLock {
  public:
@@ -72,4 +72,4 @@ class MEDLEY_API BiasedLock {
   Spinlock spinlock_;
 };
 
-}  // namespace medley::core
+}  // namespace medley

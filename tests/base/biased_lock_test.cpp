@@ -1,5 +1,5 @@
 // The engine's lock excludes threads from each other, before, while and after its bias is revoked.
-#include "engine/biased_lock.hpp"
+#include <medley/sdk/biased_lock.hpp>
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace medley::core {
+namespace medley {
 namespace {
 
 TEST(BiasedLock, IsHeldByTheThreadThatLockedIt) {
@@ -73,4 +73,4 @@ TEST(BiasedLock, TheOwnerAndOthersThatJoinItNeverOverlap) {
 }
 
 }  // namespace
-}  // namespace medley::core
+}  // namespace medley
