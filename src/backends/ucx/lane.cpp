@@ -174,6 +174,11 @@ bool UcxLane::looked_for_cause(Deadline& since) {
 
 void UcxLane::given_up(const Notice& notice) {
   if (!given_up_) given_up_ = notice.why;
+  wake_all();
+}
+
+void UcxLane::wake_all() {
+  for (Message* message : in_flight_.list()) message->wake();
 }
 
 /// Closes the endpoints that receives arrive on, which makes UCX return them. Returns whether there were any.
@@ -227,6 +232,7 @@ void UcxLane::abort(const Error& why) noexcept {
   }
   const std::vector<Message*> pending = in_flight_.list();
   for (Message* message : pending) {
+    message->forget_owner();  // the engine polls none of them any more
     if (message->receive()) message->cancel(worker_.handle());
   }
   abort_step_ = AbortStep::receives;

@@ -46,6 +46,8 @@ class UcxLane final : public Lane {
 
   /// Another rank has aborted the comm.
   void given_up(const Notice& notice);
+  /// Has the engine poll every message once more, which throws: the comm was given up or the worker stopped.
+  void wake_all();
 
  private:
   /// The known fate of a rank; never revised.

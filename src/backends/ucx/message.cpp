@@ -79,12 +79,25 @@ void Message::finish(ucs_status_t status) {
   request_ = nullptr;
   if (!lane_) return pool_.give(this);
   if (receive_ && (status == UCS_OK || status == UCS_ERR_MESSAGE_TRUNCATED)) peer_ = source_of(info_.sender_tag);
+  if (!owner_) return;
+  owner_->done = status == UCS_OK && !may_linger();
+  wake();
+}
+
+bool Message::may_linger() const { return lane_->worker().may_linger(receive_ ? info_.length : bytes_); }
+
+/// A message that may take many passes is polled in each, which tells the engine whether something moved.
+bool Message::poll_when_ready(PollList& list, Polled& owner) {
+  if (done_ || lane_->worker().may_linger(bytes_)) return false;
+  list_ = &list;
+  owner_ = &owner;
+  return true;
 }
 
 Poll Message::poll() {
   if (done_) {
     if (status_ != UCS_OK && !fail()) return Poll::waiting;
-    if (lane_->worker().may_linger(receive_ ? info_.length : bytes_)) lane_->answered(peer_);
+    if (may_linger()) lane_->answered(peer_);
     return Poll::complete;
   }
   lane_->throw_if_given_up();
@@ -104,6 +117,7 @@ bool Message::fail() {
 }
 
 void Message::release() noexcept {
+  forget_owner();
   if (request_ && receive_) lane_->withdraw(*this);
   if (!request_) return pool_.give(this);
   // A send that UCX cannot return, or a receive of a stopped worker: no operation waits for it any more.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <medley/backend.hpp>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace medley::ucx {
@@ -16,6 +17,7 @@ class MessagePool;
 class Message final : public Transfer {
  public:
   Poll poll() override;
+  bool poll_when_ready(PollList& list, Polled& owner) override;
   std::vector<int> awaited() const override { return peer_ < 0 ? std::vector<int>{} : std::vector<int>{peer_}; }
   int source() const override { return receive_ ? peer_ : -1; }
   std::int64_t received() const override { return receive_ ? static_cast<std::int64_t>(info_.length) : -1; }
@@ -28,6 +30,11 @@ class Message final : public Transfer {
   bool receive() const { return receive_; }
   int peer() const { return peer_; }
   std::size_t bytes() const { return bytes_; }
+  /// Asks for a poll, if the engine waits for that.
+  void wake() {
+    if (owner_) list_->push_back(*std::exchange(owner_, nullptr));
+  }
+  void forget_owner() { owner_ = nullptr; }
   /// Asks UCX to cancel a receive; it does so at once unless data is already arriving in it.
   void cancel(ucp_worker_h worker) { ucp_request_cancel(worker, request_); }
 
@@ -40,6 +47,7 @@ class Message final : public Transfer {
   void hold(void* request);
   void finish(ucs_status_t status);
   bool fail();
+  bool may_linger() const;
   static void on_sent(void* request, ucs_status_t status, void* self);
   static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
 
@@ -55,6 +63,8 @@ class Message final : public Transfer {
   std::size_t bytes_ = 0;  ///< bytes sent, or the capacity of a receive
   ucp_tag_recv_info_t info_{};
   std::size_t place_ = 0;  ///< index in its lane's list
+  PollList* list_ = nullptr;
+  Polled* owner_ = nullptr;  ///< to poll it once it is complete
 };
 
 class MessagePool {

@@ -101,7 +101,11 @@ void Worker::drop_messages(ucp_tag_t tag, ucp_tag_t mask) {
   }
 }
 
-void Worker::stop(const Error& why) { stopped_ = why; }
+void Worker::stop(const Error& why) {
+  stopped_ = why;
+  const std::lock_guard lock(routes_mutex_);
+  for (const auto& [comm, lane] : routes_) lane->wake_all();
+}
 
 /// Called by UCX, which is C: must not throw.
 ucs_status_t Worker::on_notice(void* self, const void* header, std::size_t header_bytes, void*, std::size_t,
