@@ -22,7 +22,11 @@ class Messenger:
 
     def measure(self, _, seconds, batch, timeout):
         """One repetition, as {(op, bytes): median_us}; the programs choose their own batches."""
-        report = json.loads(candidates.output_of(with_seconds(self.command, seconds), timeout))
+        output = candidates.output_of(with_seconds(self.command, seconds), timeout)
+        try:
+            report = json.loads(output)
+        except json.JSONDecodeError as error:
+            raise candidates.Failure(f"{self.name} printed more than its report ({error}): {output[-300:]}") from error
         self.about["version"] = report["version"]
         return {(row["op"], row["bytes"]): row["median_us"] for row in report["rows"]}
 
