@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "algorithms/hierarchical_lane.hpp"
+#include "base/host_blocks.hpp"
 #include "bootstrap/rendezvous.hpp"
 
 namespace medley::algorithms {
@@ -25,17 +26,9 @@ bool HierarchicalBackend::native(Op op, DType, ReduceOp, Memory memory) const {
 
 /// 0 unless the ranks form equal contiguous blocks, one for each host.
 int HierarchicalBackend::ranks_per_host(const std::vector<int>& world_ranks) const {
-  const auto host = [&](std::size_t i) -> const std::string& {
-    return hosts_[static_cast<std::size_t>(world_ranks[i])];
-  };
-  std::size_t block = 1;
-  while (block < world_ranks.size() && host(block) == host(0)) ++block;
-  if (block < 2 || block == world_ranks.size() || world_ranks.size() % block != 0) return 0;
-  for (std::size_t i = 0; i < world_ranks.size(); ++i) {
-    if (host(i) != host(i / block * block)) return 0;
-    if (i % block == 0 && i > 0 && host(i) == host(i - 1)) return 0;
-  }
-  return static_cast<int>(block);
+  std::vector<std::string_view> host_of_each;
+  for (const int rank : world_ranks) host_of_each.emplace_back(hosts_[static_cast<std::size_t>(rank)]);
+  return core::ranks_per_block(host_of_each);
 }
 
 std::string HierarchicalBackend::refuses(const std::vector<int>& world_ranks) const {
