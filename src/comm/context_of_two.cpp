@@ -58,6 +58,10 @@ std::vector<std::string> ContextState::names_made_of_two(const std::vector<std::
       if (is_made_of_two(timing.route.backend)) of_table.insert(timing.route.backend);
     }
   }
+  if (table->step) {
+    const std::set<std::string> of_step = table->step->backends();
+    std::copy_if(of_step.begin(), of_step.end(), std::inserter(of_table, of_table.end()), is_made_of_two);
+  }
   for (const std::string& name : of_table) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }

@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 #include "algorithms/split_lane.hpp"
 #include "harness/ranks.hpp"
+#include "route/tables.hpp"
 
 namespace medley {
 namespace {
@@ -241,6 +244,18 @@ TEST(Split, ends_both_parts_when_a_rank_is_missing) {
       EXPECT_EQ(again, std::vector<std::int64_t>(count, 3));
     }
   });
+}
+
+TEST(SplitOfAStep, IsMadeWhereOnlyTheStepOfTheTableNamesIt) {
+  const auto file =
+      std::filesystem::temp_directory_path() / ("medley_split_step_" + std::to_string(getpid()) + ".json");
+  route::Table table = route::tuned_table();
+  table.step->routes = {{Op::all_reduce, route::DTypeClass::floating, {1, 2}, 0, INT64_MAX, {split, "share50"}}};
+  table.save(file);
+  const Context context(ContextOptions{.backends = {"shm", SPLIT_WITH}, .table = file});
+  std::filesystem::remove(file);
+  const std::vector<BackendInfo> open = context.backends();
+  EXPECT_TRUE(std::any_of(open.begin(), open.end(), [](const BackendInfo& one) { return one.name == split; }));
 }
 
 }  // namespace
