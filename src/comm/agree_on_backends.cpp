@@ -148,7 +148,8 @@ JobFacts facts_of(const std::vector<RankOffer>& offers, const std::vector<std::s
   std::set<std::string> hosts;
   for (const RankOffer& offer : offers) {
     hosts.insert(offer.host);
-    job.needs_all = job.needs_all || offer.cuda.empty() || offer.hierarchical;
+    // Routes that may change while the job runs may go to any backend
+    job.needs_all = job.needs_all || offer.cuda.empty() || offer.hierarchical || !offer.online.empty();
   }
   job.several_hosts = hosts.size() > 1;
   job.all_alone = hosts.size() == offers.size();

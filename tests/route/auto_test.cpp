@@ -311,6 +311,8 @@ TEST(TableOfAStep, OpensOnlyTheLibrariesOfItsRoutes) {
     EXPECT_THAT(needed.at(name), HasSubstr("never chooses it")) << name;
     ++closed;
   }
+  for (const auto& [name, reason] : open({.table = file, .online = true}))  // its routes may go to any of them
+    EXPECT_EQ(reason, all.at(name)) << name;
   for (const char* rules : {"send=shm", "all_reduce=auto+int8"}) {  // the second names no library
     for (const auto& [name, reason] : open({.rules = rules, .table = file}))
       EXPECT_EQ(reason.empty(), needed.at(name).empty()) << rules << ", " << name;
