@@ -67,31 +67,29 @@ void print(const tune::Explanation& answer, const std::string& path) {
   fmt::print("{}", rows.str());
 }
 
-/// The world's shape: as asked for, or as the table was tuned.
-route::Shape world_of(const ExplainArguments& given, const route::Table& table) {
+/// The host of each rank of the world: as asked for, or as the table was tuned.
+std::vector<int> hosts_of(const ExplainArguments& given, const route::Table& table) {
   const int ranks = given.request.ranks, hosts = given.request.hosts;
   if (ranks > 0 && (hosts > ranks || ranks % hosts != 0))
     throw Error(ErrorKind::invalid,
                 fmt::format("--step needs hosts with the same number of ranks each; {} ranks are not on {} hosts so",
                             ranks, hosts));
-  if (ranks > 0) return {hosts, ranks / hosts};
+  if (ranks > 0) return route::hosts_in_blocks({hosts, ranks / hosts});
   if (!table.step)
     throw Error(ErrorKind::invalid,
                 fmt::format("{} was not tuned for a step; add --ranks, and --hosts for several", given.table));
-  return table.step->shape;
+  return table.step->hosts();
 }
 
 tune::StepExplanation explain_step_of(const ExplainArguments& given) {
   const route::Table table = route::Table::load(given.table);
-  const route::Shape world = world_of(given, table);
+  const std::vector<int> hosts = hosts_of(given, table);
   const Memory memory = memory_named(given.memory);
   if (tune::is_mix(given.step)) {
-    const std::vector<tune::StepOperation> operations = tune::operations_of_mix(given.step, world);
+    const std::vector<tune::StepOperation> operations = tune::operations_of_mix(given.step, hosts);
     return tune::explain_step(table, given.step, operations, tune::fingerprint(operations, 0), memory);
   }
   const replay::WorldSchedule schedule = replay::read_schedule(given.step);
-  std::vector<int> hosts;
-  for (int rank = 0; rank < world.hosts * world.ranks_per_host; ++rank) hosts.push_back(rank / world.ranks_per_host);
   const std::vector<tune::StepOperation> operations = replay::operations_of(schedule, given.replay, hosts);
   return tune::explain_step(table, std::filesystem::path(given.step).filename(), operations,
                             tune::fingerprint(operations, replay::busiest_us(schedule, given.replay)), memory);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <medley/scope.hpp>
 
+#include "base/host_blocks.hpp"
 #include "route/pair_name.hpp"
 #include "trace/trace.hpp"
 #include "tune/interleave.hpp"
@@ -31,7 +32,8 @@ void InterleavedRounds::run(std::size_t round) {
     const std::string& backend = backends_[b];
     const Router route = [&](const Action& action) -> Via {
       if (backend == "auto") return {};
-      return {route::backend_on(shape_of(mine_.groups.at(action.group), places_.hosts), backend)};
+      const std::vector<int> hosts = hosts_of_ranks(mine_.groups.at(action.group), places_.hosts);
+      return {route::backend_on(route::shape_of(hosts), backend, core::in_equal_blocks(hosts))};
     };
     // The first backend changes too: it runs with the caches and threads that the previous backend left.
     for (const bool parts : {round % 2 == 0, round % 2 != 0}) {

@@ -31,30 +31,36 @@ OperationTimes::OperationTimes(const route::Table& table, std::string backend, s
                                Memory memory)
     : table_(table), backend_(std::move(backend)), usable_(std::move(usable)), memory_(memory) {}
 
-OperationTimes::Curve OperationTimes::make_curve(Op op, route::DTypeClass dtype, const route::Shape& shape) const {
-  const route::Chosen chosen = route::choose(table_, op, memory_, dtype, shape, [&](const Choice& choice) {
-    return std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
-  });
+OperationTimes::Curve OperationTimes::make_curve(const Kind& kind) const {
+  const auto on_comm = [&kind](std::string_view backend) {
+    return route::backend_on(kind.shape, backend, kind.in_blocks);
+  };
+  const auto usable = [&](const Choice& choice) {
+    return on_comm(choice.backend) == choice.backend &&
+           std::find(usable_.begin(), usable_.end(), choice.backend) != usable_.end();
+  };
+  const route::Chosen chosen = route::choose(table_, kind.op, memory_, kind.dtype, kind.shape, usable);
   Curve out;
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* timing =
-        backend_.empty() ? chosen_of(*cell, chosen) : native_of(*cell, std::string(route::backend_on(shape, backend_)));
+        backend_.empty() ? chosen_of(*cell, chosen) : native_of(*cell, std::string(on_comm(backend_)));
     if (timing) out.push_back({cell->key.bytes, timing->median_us});
   }
   return out;
 }
 
-const OperationTimes::Curve& OperationTimes::curve(Op op, route::DTypeClass dtype, const route::Shape& shape) {
-  const auto [at, fresh] = curves_.try_emplace({op, dtype, shape});
-  if (fresh) at->second = make_curve(op, dtype, shape);
+const OperationTimes::Curve& OperationTimes::curve(const Kind& kind) {
+  const auto [at, fresh] = curves_.try_emplace(kind);
+  if (fresh) at->second = make_curve(kind);
   return at->second;
 }
 
-std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape) {
+std::optional<double> OperationTimes::us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape,
+                                         bool in_blocks) {
   op = route::routed_as(op);
-  const Curve* points = &curve(op, route::class_of(op, dtype), shape);
-  if (points->empty())
-    points = &curve(core::equal_counts_form(op), route::class_of(core::equal_counts_form(op), dtype), shape);
+  const auto points_of = [&](Op one) { return &curve({one, route::class_of(one, dtype), shape, in_blocks}); };
+  const Curve* points = points_of(op);
+  if (points->empty()) points = points_of(core::equal_counts_form(op));
   if (points->empty()) return std::nullopt;
   const auto after = std::find_if(points->begin(), points->end(), [&](const Point& p) { return p.bytes >= bytes; });
   if (after == points->begin()) return after->us;  // below the smallest size only latency counts

@@ -2,6 +2,7 @@
 // Used to predict the step of a schedule.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,9 +18,9 @@ class OperationTimes {
   OperationTimes(const route::Table& table, std::string backend, std::vector<std::string> usable,
                  Memory memory = Memory::host);
 
-  /// µs of one operation on a comm of this shape; none where the table has no applicable row, or only rows of far
-  /// smaller sizes.
-  std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape);
+  /// µs of one operation on a comm of this shape, whose ranks are in equal blocks or not (core::in_equal_blocks); none
+  /// where the table has no applicable row, or only rows of far smaller sizes.
+  std::optional<double> us(Op op, DType dtype, std::int64_t bytes, const route::Shape& shape, bool in_blocks = true);
 
  private:
   /// Time by size, for the route taken at each measured size.
@@ -28,14 +29,21 @@ class OperationTimes {
     double us = 0;
   };
   using Curve = std::vector<Point>;
-  const Curve& curve(Op op, route::DTypeClass dtype, const route::Shape& shape);
-  Curve make_curve(Op op, route::DTypeClass dtype, const route::Shape& shape) const;
+  struct Kind {
+    Op op{};
+    route::DTypeClass dtype{};
+    route::Shape shape{};
+    bool in_blocks = true;
+    auto operator<=>(const Kind&) const = default;
+  };
+  const Curve& curve(const Kind& kind);
+  Curve make_curve(const Kind& kind) const;
 
   const route::Table& table_;
   std::string backend_;
   std::vector<std::string> usable_;
   Memory memory_;
-  std::map<std::tuple<Op, route::DTypeClass, route::Shape>, Curve> curves_;
+  std::map<Kind, Curve> curves_;
 };
 
 }  // namespace medley::replay

@@ -26,10 +26,10 @@ Places places_of(Comm& world) {
   return places;
 }
 
-route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts) {
+std::vector<int> hosts_of_ranks(const std::vector<int>& who, const std::vector<int>& hosts) {
   std::vector<int> of_each;
   for (const int rank : who) of_each.push_back(hosts[static_cast<std::size_t>(rank)]);
-  return route::shape_of(of_each);
+  return of_each;
 }
 
 }  // namespace medley::replay

@@ -18,7 +18,7 @@ struct Places {
 /// Collective.
 Places places_of(Comm& world);
 
-/// The shape of a comm of these ranks; `hosts` as in Places.
-route::Shape shape_of(const std::vector<int>& who, const std::vector<int>& hosts);
+/// The hosts of these ranks; `hosts` as in Places.
+std::vector<int> hosts_of_ranks(const std::vector<int>& who, const std::vector<int>& hosts);
 
 }  // namespace medley::replay

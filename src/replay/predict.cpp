@@ -7,7 +7,9 @@
 #include <limits>
 #include <medley/error.hpp>
 
+#include "base/host_blocks.hpp"
 #include "replay/compute_time.hpp"
+#include "replay/places.hpp"
 #include "replay/sharing.hpp"
 
 namespace medley::replay {
@@ -189,7 +191,9 @@ TimeOf time_on_links(cost::LinkTime links, const cost::Machine& machine, double 
 
 TimeOf time_by_table(OperationTimes& times, const std::vector<int>& hosts, double scale) {
   return [&times, hosts, scale](const Action& action, const std::vector<int>& who) {
-    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), shape_of(who, hosts));
+    const std::vector<int> places = hosts_of_ranks(who, hosts);
+    return times.us(action.op, action.dtype, scaled_bytes(action.bytes, action.dtype, scale), route::shape_of(places),
+                    core::in_equal_blocks(places));
   };
 }
 

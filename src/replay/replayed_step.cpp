@@ -8,6 +8,7 @@
 #include <medley/error.hpp>
 #include <tuple>
 
+#include "base/host_blocks.hpp"
 #include "base/v_collectives.hpp"
 #include "replay/compute_time.hpp"
 #include "replay/places.hpp"
@@ -36,7 +37,12 @@ tune::StepOperation operation_of(const Action& action, const RankSchedule& rank,
   const std::vector<int>& members = rank.groups.at(action.group);
   const std::int64_t bytes = scaled_bytes(action.bytes, action.dtype, options.scale);
   const Op op = route::routed_as(issued_as(action, bytes, members.size()));
-  return {.op = op, .dtype = action.dtype, .bytes = bytes, .shape = shape_of(members, hosts)};
+  const std::vector<int> places = hosts_of_ranks(members, hosts);
+  return {.op = op,
+          .dtype = action.dtype,
+          .bytes = bytes,
+          .shape = route::shape_of(places),
+          .in_blocks = core::in_equal_blocks(places)};
 }
 
 bool sends(const WorldSchedule& schedule) {
@@ -94,19 +100,30 @@ double busiest_us(const WorldSchedule& schedule, const ReplayOptions& options) {
 std::vector<tune::StepOperation> operations_of(const WorldSchedule& schedule, const ReplayOptions& options,
                                                const std::vector<int>& hosts) {
   const int size = static_cast<int>(hosts.size());
-  std::map<std::tuple<route::Shape, Op, DType, std::int64_t>, std::int64_t> counts;
+  struct Issued {
+    std::int64_t count = 0;
+    bool in_blocks = true;
+  };
+  std::map<std::tuple<route::Shape, Op, DType, std::int64_t>, Issued> kinds;
   for (int rank = 0; rank < size; ++rank) {
     const RankSchedule one = schedule.of(rank, size);
     for (const Action& action : one.actions) {
       if (action.kind != Kind::comm || one.groups.at(action.group).size() < 2 || action.op == Op::recv) continue;
       const tune::StepOperation operation = operation_of(action, one, options, hosts);
-      ++counts[{operation.shape, operation.op, operation.dtype, operation.bytes}];
+      Issued& issued = kinds[{operation.shape, operation.op, operation.dtype, operation.bytes}];
+      ++issued.count;
+      issued.in_blocks = issued.in_blocks && operation.in_blocks;
     }
   }
   std::vector<tune::StepOperation> operations;
-  for (const auto& [key, count] : counts) {
+  for (const auto& [key, issued] : kinds) {
     const auto& [shape, op, dtype, bytes] = key;
-    operations.push_back({.op = op, .dtype = dtype, .bytes = bytes, .shape = shape, .count = count});
+    operations.push_back({.op = op,
+                          .dtype = dtype,
+                          .bytes = bytes,
+                          .shape = shape,
+                          .count = issued.count,
+                          .in_blocks = issued.in_blocks});
   }
   return operations;
 }

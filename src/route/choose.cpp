@@ -31,13 +31,13 @@ std::array<DTypeClass, 3> stand_ins(DTypeClass dtype) {
 
 /// The nearest measured shape, if any.
 std::optional<Shape> nearest_shape(const Table& table, Op op, Memory memory, DTypeClass dtype, const Shape& wanted) {
-  std::optional<Shape> best;
+  std::vector<Shape> measured;
   for (const Cell& cell : table.cells()) {
     const Key& key = cell.key;
-    if (key.op != op || key.memory != memory || key.dtype != dtype || !same_kind(key.shape, wanted)) continue;
-    if (!best || distance(key.shape, wanted) < distance(*best, wanted)) best = key.shape;
+    if (key.op == op && key.memory == memory && key.dtype == dtype) measured.push_back(key.shape);
   }
-  return best;
+  const Shape* const best = nearest(measured, wanted);
+  return best ? std::optional(*best) : std::nullopt;
 }
 
 /// One size (size bucket) with the routes a comm can take.
@@ -172,6 +172,14 @@ std::vector<SizeRange> one_for_all(const std::vector<SizeBucket>& buckets) {
 
 }  // namespace
 
+const Shape* nearest(const std::vector<Shape>& shapes, const Shape& wanted) noexcept {
+  const Shape* best = nullptr;
+  for (const Shape& shape : shapes) {
+    if (same_kind(shape, wanted) && (!best || distance(shape, wanted) < distance(*best, wanted))) best = &shape;
+  }
+  return best;
+}
+
 std::int64_t border(std::int64_t smaller, std::int64_t larger) noexcept {
   const double middle =
       std::sqrt(static_cast<double>(std::max<std::int64_t>(smaller, 1)) * static_cast<double>(larger));
@@ -180,23 +188,31 @@ std::int64_t border(std::int64_t smaller, std::int64_t larger) noexcept {
 
 namespace {
 
+/// The route, or where a comm of this shape cannot take a pair, that half of the pair which serves it; none: neither.
+std::optional<Choice> as_taken(const Choice& route, const Shape& shape, const Usable& usable) {
+  if (usable(route)) return route;
+  Choice half{std::string(backend_on(shape, route.backend, false)), "native"};
+  return is_pair(route.backend) && usable(half) ? std::optional(std::move(half)) : std::nullopt;
+}
+
 /// The ranges of the step's routes for an operation; none if it does not have it or the comm cannot take one of them.
 std::vector<SizeRange> ranges_of_step(const TunedStep& step, Op op, DTypeClass dtype, const Shape& shape,
                                       const Usable& usable, Chosen& chosen) {
   for (const DTypeClass candidate : stand_ins(dtype)) {
-    std::optional<Shape> nearest;
+    std::vector<Shape> tuned;
     for (const StepRoute& route : step.routes) {
-      if (route.op != op || route.dtype != candidate || !same_kind(route.shape, shape)) continue;
-      if (!nearest || distance(route.shape, shape) < distance(*nearest, shape)) nearest = route.shape;
+      if (route.op == op && route.dtype == candidate) tuned.push_back(route.shape);
     }
-    if (!nearest) continue;
+    const Shape* const found = nearest(tuned, shape);
+    if (!found) continue;
     std::vector<SizeRange> ranges;
     for (const StepRoute& route : step.routes) {
-      if (route.op != op || route.dtype != candidate || route.shape != *nearest) continue;
-      if (!usable(route.route)) return {};
-      ranges.push_back({route.from, route.to, route.route});
+      if (route.op != op || route.dtype != candidate || route.shape != *found) continue;
+      std::optional<Choice> taken = as_taken(route.route, shape, usable);
+      if (!taken) return {};
+      ranges.push_back({route.from, route.to, std::move(*taken)});
     }
-    chosen.shape = *nearest, chosen.dtype = candidate;
+    chosen.shape = *found, chosen.dtype = candidate;
     return ranges;
   }
   return {};
@@ -204,9 +220,10 @@ std::vector<SizeRange> ranges_of_step(const TunedStep& step, Op op, DTypeClass d
 
 /// Where the step's routes all name one library: that library, for every other operation too.
 std::vector<SizeRange> library_of_step(const TunedStep& step, const Shape& shape, const Usable& usable) {
-  Choice whole{std::string(backend_on(shape, step.library)), "native"};
-  if (step.library.empty() || !usable(whole)) return {};
-  return {{0, INT64_MAX, std::move(whole)}};
+  if (step.library.empty()) return {};
+  std::optional<Choice> whole = as_taken({step.library, "native"}, shape, usable);
+  if (!whole) return {};
+  return {{0, INT64_MAX, std::move(*whole)}};
 }
 
 /// What a route costs the operations of other libraries counts as its own time.
@@ -219,23 +236,23 @@ const Timing* charge_for_mixing(const Timing& timing, double us, std::deque<Timi
 Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable,
                        bool exact) {
   Chosen chosen;
-  std::optional<Shape> nearest;
+  std::optional<Shape> found;
   for (const DTypeClass candidate : stand_ins(dtype)) {
     chosen.dtype = candidate;
-    if ((nearest = nearest_shape(table, op, memory, candidate, shape))) break;
+    if ((found = nearest_shape(table, op, memory, candidate, shape))) break;
   }
-  if (!nearest) return chosen;
-  chosen.shape = *nearest;
+  if (!found) return chosen;
+  chosen.shape = *found;
   std::vector<SizeBucket> buckets;
   std::deque<Timing> charged;  // a deque: pointers stay valid
   for (const Cell& cell : table.cells()) {
     const Key& key = cell.key;
-    if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != *nearest) continue;
+    if (key.op != op || key.memory != memory || key.dtype != chosen.dtype || key.shape != chosen.shape) continue;
     SizeBucket bucket{key.bytes, {}};
     for (const Timing& timing : cell.routes) {
       if (usable(timing.route))
         bucket.routes.push_back(
-            charge_for_mixing(timing, table.mixing_us(memory, *nearest, timing.route.backend), charged));
+            charge_for_mixing(timing, table.mixing_us(memory, chosen.shape, timing.route.backend), charged));
     }
     std::stable_sort(bucket.routes.begin(), bucket.routes.end(),
                      [](const Timing* a, const Timing* b) { return a->median_us < b->median_us; });
@@ -248,7 +265,7 @@ Chosen choose_by_cells(const Table& table, Op op, Memory memory, DTypeClass dtyp
   if (one) {
     chosen.ranges = {{0, INT64_MAX, *one}};
   } else {
-    PreferredLibrary preferred(table, memory, *nearest, usable);
+    PreferredLibrary preferred(table, memory, chosen.shape, usable);
     chosen.ranges = is_collective(op) || exact ? join(buckets, preferred) : one_for_all(buckets);
     keep_splits_to_large_tensors(chosen.ranges, buckets.front());
   }

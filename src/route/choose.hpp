@@ -59,6 +59,9 @@ inline bool any_route(const Choice&) { return true; }
 MEDLEY_API Chosen choose(const Table& table, Op op, Memory memory, DTypeClass dtype, Shape shape, const Usable& usable,
                          const compress::Permission& permission = {}, bool exact = false);
 
+/// Of these shapes the nearest one: the one whose rows a comm of the wanted shape uses. Null if none is of its kind.
+MEDLEY_API const Shape* nearest(const std::vector<Shape>& shapes, const Shape& wanted) noexcept;
+
 /// The cell whose size is nearest, by ratio; null if there is none.
 MEDLEY_API const Cell* nearest_size(const std::vector<const Cell*>& cells, std::int64_t bytes) noexcept;
 

@@ -47,6 +47,13 @@ Shape shape_of(const std::vector<Host>& host_of_each) {
   return shape;
 }
 
+/// The host of each rank where each host has a block of as many ranks.
+inline std::vector<int> hosts_in_blocks(const Shape& shape) {
+  std::vector<int> hosts;
+  for (int rank = 0; rank < shape.hosts * shape.ranks_per_host; ++rank) hosts.push_back(rank / shape.ranks_per_host);
+  return hosts;
+}
+
 /// The operation whose rows and routes it uses: a receive takes those of its send.
 constexpr Op routed_as(Op op) noexcept { return op == Op::recv ? Op::send : op; }
 

@@ -25,11 +25,11 @@ constexpr std::string_view between_of(std::string_view backend) {
   return is_pair(backend) ? backend.substr(backend.find('+') + 1) : backend;
 }
 
-/// The backend that carries the operations of such a comm when `backend` is requested: a pair such as shm+mpi is its
-/// first half within a host, and its second where no two ranks share one.
-constexpr std::string_view backend_on(const Shape& shape, std::string_view backend) {
-  if (shape.hosts > 1 && shape.ranks_per_host > 1) return backend;
-  return shape.hosts == 1 ? inside_of(backend) : between_of(backend);
+/// The backend that carries the operations of such a comm when `backend` is requested. A pair such as shm+mpi is its
+/// first half within a host, and its second on several hosts unless their ranks are `in_blocks` (core::in_equal_blocks).
+constexpr std::string_view backend_on(const Shape& shape, std::string_view backend, bool in_blocks) {
+  if (shape.hosts == 1) return inside_of(backend);
+  return shape.ranks_per_host > 1 && in_blocks ? backend : between_of(backend);
 }
 
 }  // namespace medley::route

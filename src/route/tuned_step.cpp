@@ -1,16 +1,22 @@
 #include "route/tuned_step.hpp"
 
+#include <algorithm>
+
 #include "route/pair_name.hpp"
 
 namespace medley::route {
 
 const StepTiming* TunedStep::best_library() const noexcept {
-  const StepTiming* best = nullptr;
-  for (const StepTiming& timing : libraries) {
-    if (!is_made_of_two(timing.name) && (!best || timing.median_us < best->median_us)) best = &timing;
-  }
-  return best;
+  const auto better = [&](const StepTiming& a, const StepTiming& b) {  // than b
+    if ((a.name == library) != (b.name == library)) return a.name == library;
+    if (is_made_of_two(a.name) != is_made_of_two(b.name)) return is_made_of_two(b.name);
+    return a.median_us < b.median_us;
+  };
+  const auto best = std::min_element(libraries.begin(), libraries.end(), better);
+  return best == libraries.end() ? nullptr : &*best;
 }
+
+std::vector<int> TunedStep::hosts() const { return placement.empty() ? hosts_in_blocks(shape) : placement; }
 
 std::set<std::string> TunedStep::backends() const {
   std::set<std::string> names;

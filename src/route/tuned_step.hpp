@@ -34,6 +34,8 @@ struct MEDLEY_API TunedStep {
   std::string name;        ///< the schedule's file, or the built-in mix
   std::string operations;  ///< a hash of what it computes and sends: another one is another step
   Shape shape{};           ///< of the world
+  /// The host of each rank, numbered from 0, where the ranks are not in equal blocks of the shape; otherwise empty
+  std::vector<int> placement{};
   Memory memory = Memory::host;
   std::vector<StepTiming> libraries;  ///< and pairs; fastest first
   StepTiming chosen;                  ///< over the routes below
@@ -46,8 +48,11 @@ struct MEDLEY_API TunedStep {
   double needed_s = 0;      ///< if it is not settled, how long tuning would take to settle it, s; 0: unknown
   std::vector<StepRoute> routes;
 
-  /// The fastest single library, without pairs; null if none was measured.
+  /// The library that the choice was compared with: that of all routes, else the fastest, pairs only if there is
+  /// nothing else; null if none was measured.
   const StepTiming* best_library() const noexcept;
+  /// The host of each rank of the world.
+  std::vector<int> hosts() const;
   /// The backends that its routes name.
   std::set<std::string> backends() const;
 };

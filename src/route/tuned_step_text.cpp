@@ -27,6 +27,18 @@ StepRoute read_step_route(const JsonField& field) {
   return route;
 }
 
+std::vector<int> read_placement(const JsonField& field, const Shape& shape) {
+  std::vector<int> hosts;
+  const std::size_t most = static_cast<std::size_t>(shape.hosts) * static_cast<std::size_t>(shape.ranks_per_host);
+  if (field.length() > most)
+    field.refuse(fmt::format("it has {} ranks; the shape has at most {}", field.length(), most));
+  for (std::size_t rank = 0; rank < field.length(); ++rank)
+    hosts.push_back(static_cast<int>(field.at(rank).whole(0, shape.hosts - 1)));
+  if (shape_of(hosts) != shape)
+    field.refuse(fmt::format("its shape is {}, not {}", text(shape_of(hosts)), text(shape)));
+  return hosts;
+}
+
 /// The routes of one operation are together and cover all sizes, each once.
 void check_ranges(const JsonField& routes, const std::vector<StepRoute>& list) {
   const auto same_operation = [](const StepRoute& a, const StepRoute& b) {
@@ -71,6 +83,7 @@ TunedStep read_tuned_step(const JsonField& field) {
   step.name = field.at("step").words();
   step.operations = field.at("operations").words();
   step.shape = read_shape(field);
+  if (field.value.contains("placement")) step.placement = read_placement(field.at("placement"), step.shape);
   step.memory = read_memory(field.at("memory"));
   step.library = field.at("library").words();
   step.gain = field.at("gain").real(0, 1e6);
@@ -103,13 +116,14 @@ std::string text_of(const TunedStep& step) {
     routes += (routes.empty() ? "\n      " : ",\n      ") + text_of_route(route);
   return fmt::format(
       "  \"step\": {{{}}},\n  \"auto_us\": {:.3f},\n"
-      "  \"tuned_for\": {{\"step\": {}, \"operations\": {}, \"hosts\": {}, \"ranks_per_host\": {}, \"memory\": \"{}\",\n"
+      "  \"tuned_for\": {{\"step\": {}, \"operations\": {}, \"hosts\": {}, \"ranks_per_host\": {}{}, \"memory\": \"{}\",\n"
       "    \"library\": {}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {}{},\n"
       "    \"times\": [{}],\n    \"routes\": [{}]}},\n",
       medians, step.chosen.median_us, quoted_text(step.name), quoted_text(step.operations), step.shape.hosts,
-      step.shape.ranks_per_host, name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high,
-      step.confidence, step.settled, step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "",
-      times, routes);
+      step.shape.ranks_per_host,
+      step.placement.empty() ? "" : fmt::format(", \"placement\": [{}]", fmt::join(step.placement, ", ")),
+      name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high, step.confidence,
+      step.settled, step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "", times, routes);
 }
 
 }  // namespace medley::route

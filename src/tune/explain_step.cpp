@@ -22,15 +22,21 @@ route::Table without_step(const route::Table& table) {
   return cells;
 }
 
-const route::Cell* row_of(const route::Table& cells, const StepOperation& o, Memory memory) {
+/// By what the operation's comm can take.
+route::Chosen chosen_for(const route::Table& table, const StepOperation& o, Memory memory) {
   const Op op = route::routed_as(o.op);
-  const route::Chosen chosen =
-      route::choose(cells, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
+  return route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape,
+                       [&](const Choice& route) { return takes(o.shape, o.in_blocks, route.backend); });
+}
+
+const route::Cell* row_of(const route::Table& cells, const StepOperation& o, Memory memory) {
+  const route::Chosen chosen = chosen_for(cells, o, memory);
   return route::nearest_size(chosen.cells, o.bytes);
 }
 
-const route::Timing* own_of(const route::Cell& row, const std::string& library, const route::Shape& shape) {
-  return row.find({std::string(route::backend_on(shape, library)), "native"});
+/// The library's own algorithm, as the operation's comm takes it.
+Choice own_of(const std::string& library, const StepOperation& o) {
+  return {std::string(route::backend_on(o.shape, library, o.in_blocks)), "native"};
 }
 
 /// Of the libraries that every row has, the one whose operations alone take the least time together; empty: none.
@@ -59,16 +65,15 @@ std::string least_sum(const route::Table& cells, const std::vector<StepOperation
 ExplainedOperation explained(const route::Table& table, const route::Table& cells, const StepOperation& o,
                              Memory memory, const std::string& library) {
   ExplainedOperation out{.operation = o};
-  const Op op = route::routed_as(o.op);
-  const route::Chosen chosen =
-      route::choose(table, op, memory, route::class_of(op, o.dtype), o.shape, route::any_route);
+  const route::Chosen chosen = chosen_for(table, o, memory);
   if (const route::SizeRange* range = chosen.at(o.bytes)) out.route = range->route;
   out.by_step = chosen.by_step;
   if (!out.route) return out;
-  out.same_as_library = out.route->algorithm == "native" && out.route->backend == route::backend_on(o.shape, library);
+  const Choice of_library = own_of(library, o);
+  out.same_as_library = *out.route == of_library;
   const route::Cell* row = row_of(cells, o, memory);
   if (!row) return out;
-  const route::Timing *taken = row->find(*out.route), *own = own_of(*row, library, o.shape);
+  const route::Timing *taken = row->find(*out.route), *own = row->find(of_library);
   if (taken) out.alone_us = taken->median_us;
   if (own) out.library_us = own->median_us;
   if (taken && own && taken != own)

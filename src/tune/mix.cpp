@@ -75,7 +75,7 @@ std::vector<MixRow> bench_mixes(Context& context, JobClock& clock, const MixOpti
   }
   std::vector<MixRow> rows;
   for (const std::string& mix : options.mixes) {
-    MixStep step(world, mix, options.memory, route::shape_of(clock.hosts()));
+    MixStep step(world, mix, options.memory, clock.hosts());
     MixWorkload workload(step);
     Race race(after_step);
     for (const Candidate& usable : routes) race.add(usable.route);

@@ -6,6 +6,7 @@
 #include <medley/error.hpp>
 #include <numeric>
 
+#include "base/host_blocks.hpp"
 #include "tune/mix.hpp"
 
 namespace medley::tune {
@@ -38,12 +39,19 @@ bool is_mix(std::string_view name) {
   return std::find(std::begin(mix_names), std::end(mix_names), name) != std::end(mix_names);
 }
 
-std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::Shape& shape) {
-  const int ranks = shape.hosts * shape.ranks_per_host;
-  const auto n = static_cast<std::size_t>(ranks);
+std::vector<StepOperation> operations_of_mix(std::string_view mix, const std::vector<int>& hosts) {
+  const route::Shape shape = route::shape_of(hosts);
+  const bool in_blocks = core::in_equal_blocks(hosts);
+  const std::size_t n = hosts.size();
+  const auto ranks = static_cast<int>(n);
   std::vector<StepOperation> operations;
   const auto add = [&](Op op, std::size_t elements, std::int64_t count) {
-    operations.push_back({op, DType::f32, static_cast<std::int64_t>(elements * sizeof(float)), shape, count * ranks});
+    operations.push_back({.op = op,
+                          .dtype = DType::f32,
+                          .bytes = static_cast<std::int64_t>(elements * sizeof(float)),
+                          .shape = shape,
+                          .count = count * ranks,
+                          .in_blocks = in_blocks});
   };
   add(Op::all_reduce, elements_for(bucket_bytes, n), mix == "moe" ? 2 : 4);
   if (mix == "moe") add(Op::all_to_all, elements_for(token_bytes, n), 2);
@@ -56,11 +64,11 @@ std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::
   return operations;
 }
 
-MixStep::MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& shape)
+MixStep::MixStep(Comm comm, std::string mix, Memory memory, const std::vector<int>& hosts)
     : comm_(std::move(comm)),
       mix_(std::move(mix)),
       memory_(memory),
-      shape_(shape),
+      shape_(route::shape_of(hosts)),
       tokens_(floats(token_bytes)),
       routed_(floats(token_bytes)),
       back_(floats(token_bytes)) {
@@ -69,7 +77,7 @@ MixStep::MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& 
   sent_ = skewed_parts(n);
   received_.assign(static_cast<std::size_t>(n), sent_[static_cast<std::size_t>(comm_.rank())]);
   looked_up_ = Block(static_cast<std::size_t>(n * received_[0]), DType::f32, memory);
-  operations_ = operations_of_mix(mix_, shape_);
+  operations_ = operations_of_mix(mix_, hosts);
 }
 
 MixStep::RouteFor MixStep::by(const StepRoutes& routes) const {

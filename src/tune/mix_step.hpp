@@ -15,14 +15,14 @@ namespace medley::tune {
 
 /// Whether it names a built-in mix.
 bool is_mix(std::string_view name);
-/// What a mix sends on a world of this shape, in order.
-std::vector<StepOperation> operations_of_mix(std::string_view mix, const route::Shape& shape);
+/// What a mix sends in a world whose ranks are on these hosts, in order.
+std::vector<StepOperation> operations_of_mix(std::string_view mix, const std::vector<int>& hosts);
 
 class MixStep final : public Step {
  public:
-  /// One of mix_names on this comm of this shape, with buffers small enough that a step takes milliseconds on two
-  /// cores. Collective.
-  MixStep(Comm comm, std::string mix, Memory memory, const route::Shape& shape);
+  /// One of mix_names on this comm, whose ranks are on these hosts, with buffers small enough that a step takes
+  /// milliseconds on two cores. Collective.
+  MixStep(Comm comm, std::string mix, Memory memory, const std::vector<int>& hosts);
 
   const std::vector<StepOperation>& operations() const override { return operations_; }
   void run(const StepRoutes& routes) override;

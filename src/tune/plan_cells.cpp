@@ -71,6 +71,14 @@ std::vector<ShapedComm> shaped_comms_of(Comm& world, const std::vector<int>& hos
   return groups;
 }
 
+std::set<route::Shape> used_shapes(const std::vector<route::Shape>& have, const std::vector<route::Shape>& asked) {
+  std::set<route::Shape> used;
+  for (const route::Shape& shape : asked) {
+    if (const route::Shape* const found = route::nearest(have, shape)) used.insert(*found);
+  }
+  return used;
+}
+
 DType dtype_for(const route::Key& key, const TuneOptions& options) {
   for (const DType dtype : options.dtypes) {
     if (key.dtype == route::DTypeClass::any || route::class_of(key.op, dtype) == key.dtype) return dtype;

@@ -5,6 +5,7 @@
 #include <map>
 #include <medley/medley.hpp>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "route/table.hpp"
@@ -19,6 +20,9 @@ struct ShapedComm {
   Comm comm;
 };
 std::vector<ShapedComm> shaped_comms_of(Comm& world, const std::vector<int>& hosts);
+
+/// Of the shapes that a job has, those whose rows comms of the shapes asked for will use.
+std::set<route::Shape> used_shapes(const std::vector<route::Shape>& have, const std::vector<route::Shape>& asked);
 
 /// The element type a cell is measured with.
 DType dtype_for(const route::Key& key, const TuneOptions& options);

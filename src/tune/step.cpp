@@ -19,7 +19,11 @@ constexpr std::int64_t near_sizes = 4;  // as far apart as the sizes that tune m
 
 StepSlot slot_of(const StepOperation& operation) {
   const Op op = route::routed_as(operation.op);
-  return {.op = op, .dtype = route::class_of(op, operation.dtype), .shape = operation.shape, .bytes = operation.bytes};
+  return {.op = op,
+          .dtype = route::class_of(op, operation.dtype),
+          .shape = operation.shape,
+          .bytes = operation.bytes,
+          .in_blocks = operation.in_blocks};
 }
 
 auto kind_of(const StepSlot& slot) { return std::tuple(slot.shape, slot.op, slot.dtype); }
@@ -38,6 +42,7 @@ std::vector<StepSlot> slots_of(const std::vector<StepOperation>& operations) {
     StepSlot* last = slots.empty() || kind_of(slots.back()) != kind_of(next) ? nullptr : &slots.back();
     if (last && (one_route_for_all_sizes(next.op) || next.bytes <= near_sizes * std::max<std::int64_t>(smallest, 1))) {
       last->bytes = next.bytes;
+      last->in_blocks = last->in_blocks && next.in_blocks;
       continue;
     }
     smallest = next.bytes;
@@ -58,6 +63,12 @@ const Choice& StepRoutes::of(Op op, DType dtype, std::int64_t bytes, const route
   }
   throw Error(ErrorKind::invalid,
               fmt::format("the step has no {} of {} bytes on {}", name(op), bytes, route::text(shape)));
+}
+
+std::string text_of(const std::vector<Choice>& routes) {
+  std::string text;
+  for (const Choice& route : routes) text += route.backend + "/" + route.algorithm + ";";
+  return text;
 }
 
 std::string fingerprint(const std::vector<StepOperation>& operations, double computing_us) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "route/key.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::tune {
 
@@ -20,6 +21,7 @@ struct StepOperation {
   std::int64_t bytes = 0;  ///< of the whole tensor
   route::Shape shape{};    ///< of its comm
   std::int64_t count = 1;  ///< how many a step has, over all ranks
+  bool in_blocks = true;   ///< the ranks of its comm, if on several hosts: what pairs need (core::in_equal_blocks)
 };
 
 /// Operations of one kind, element type and shape whose sizes are near one another: they take one route.
@@ -29,6 +31,7 @@ struct StepSlot {
   route::Shape shape{};
   std::int64_t from = 0, to = INT64_MAX;  ///< both inclusive
   std::int64_t bytes = 0;                 ///< of its largest operation
+  bool in_blocks = true;                  ///< the comms of all its operations are
   bool holds(Op what, route::DTypeClass of, const route::Shape& on, std::int64_t size) const {
     return op == what && dtype == of && shape == on && size >= from && size <= to;
   }
@@ -38,11 +41,18 @@ struct StepSlot {
 /// full take one for all sizes, since their size cannot decide the route.
 std::vector<StepSlot> slots_of(const std::vector<StepOperation>& operations);
 
+/// Whether a comm placed like this can use a backend as it is named: a pair serves only some comms.
+inline bool takes(const route::Shape& shape, bool in_blocks, std::string_view backend) {
+  return route::backend_on(shape, backend, in_blocks) == backend;
+}
+
 /// A route for every slot.
 struct Assignment {
   std::string name;            ///< for people: "mpi", "table", "table, all_reduce of 512K over ucx/ring"
   std::vector<Choice> routes;  ///< by slot; an empty algorithm is the library's own
 };
+/// The key of an assignment: equal for equal routes, whatever their name.
+std::string text_of(const std::vector<Choice>& routes);
 
 /// The routes of one assignment, to look up an operation's.
 class StepRoutes {

@@ -17,7 +17,7 @@ std::string how_to_settle(const route::TunedStep& step) {
 
 std::string conclusion(const route::TunedStep& step) {
   const route::StepTiming* best = step.best_library();
-  const std::string against = best ? best->name : step.libraries.empty() ? "" : step.libraries.front().name;
+  const std::string against = best ? best->name : "";
   if (step.library.empty()) {
     return fmt::format("the mix is {:.2f}x as fast as {}, the best library (95 % interval {:.2f} to {:.2f}){}",
                        step.gain, against, step.gain_low, step.gain_high, how_to_settle(step));

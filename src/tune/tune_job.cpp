@@ -59,7 +59,7 @@ void restrict_to(TuneOptions& options, std::vector<NeededOperation> needed) {
 std::function<std::unique_ptr<Step>(Context&)> mix_as_step(const std::string& mix, Memory memory) {
   return [mix, memory](Context& context) -> std::unique_ptr<Step> {
     Comm world = context.world();
-    return std::make_unique<MixStep>(world, mix, memory, route::shape_of(hosts_of(world)));
+    return std::make_unique<MixStep>(world, mix, memory, hosts_of(world));
   };
 }
 

@@ -67,13 +67,10 @@ class Tuner {
  private:
   double used() { return clock_.seconds(); }
 
-  /// Only the groups of the shapes asked for; all of them if the job has none of those.
+  /// Only the groups whose rows comms of the shapes asked for will use; all of them if the job has none of those.
   void keep_shapes() {
-    const auto asked = [&](const ShapedComm& group) {
-      return std::find(options_.shapes.begin(), options_.shapes.end(), group.shape) != options_.shapes.end();
-    };
-    if (std::any_of(groups_.begin(), groups_.end(), asked))
-      std::erase_if(groups_, [&](const ShapedComm& group) { return !asked(group); });
+    const std::set<route::Shape> used = used_shapes(shapes(), options_.shapes);
+    if (!used.empty()) std::erase_if(groups_, [&](const ShapedComm& group) { return !used.contains(group.shape); });
   }
 
   std::vector<route::Shape> shapes() const {

@@ -28,7 +28,7 @@ struct TuneOptions {
   /// Measured on every backend too; `auto` uses them only where a rule allows it
   std::vector<std::string> codecs{};
   std::vector<NeededOperation> exactly{};  ///< replaces all ops in all sizes: these, with ops and dtypes from above
-  std::vector<route::Shape> shapes{};      ///< only these, where the job has them; empty: all kinds of its comms
+  std::vector<route::Shape> shapes{};      ///< only these or, of what the job has, the nearest; empty: all it has
 };
 
 struct TuneProgress {

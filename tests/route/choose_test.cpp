@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "route/pair_name.hpp"
 #include "route/tables.hpp"
 
 namespace medley::route {
@@ -302,6 +303,33 @@ TEST(Choose, ChargesALibraryForMixing) {
   EXPECT_EQ(chosen(), (std::vector<std::string>{"mpi", "gloo"})) << "where it gains more than it costs, it stays";
   table.put(MixingCost{Memory::host, {2, 2}, "gloo", 1000});
   EXPECT_EQ(chosen(), std::vector<std::string>{"mpi"});
+}
+
+TEST(ChooseOfAStep, ACommThatCannotTakeAPairTakesTheHalfThatServesIt) {
+  Table table = tuned_table();
+  table.step->shape = {2, 2};
+  table.step->routes = {{Op::all_reduce, DTypeClass::floating, {2, 2}, 0, 4095, {"mpi", "native"}},
+                        {Op::all_reduce, DTypeClass::floating, {2, 2}, 4096, INT64_MAX, {"shm+mpi", "native"}}};
+  const Usable no_pairs = [](const Choice& route) { return !is_pair(route.backend); };
+  const auto route_of = [&](Op op, const Usable& usable, std::int64_t bytes) {
+    const Chosen chosen = choose(table, op, Memory::host, class_of(op, DType::f32), {2, 2}, usable);
+    EXPECT_TRUE(chosen.by_step);
+    return chosen.at(bytes)->route;
+  };
+  EXPECT_EQ(route_of(Op::all_reduce, any_route, 1 << 20), (Choice{"shm+mpi", "native"}));
+  EXPECT_EQ(route_of(Op::all_reduce, no_pairs, 1 << 20), (Choice{"mpi", "native"}));
+  EXPECT_EQ(route_of(Op::all_reduce, no_pairs, 64), (Choice{"mpi", "native"}));
+  table.step->library = "shm+mpi";  // for every other operation too
+  EXPECT_EQ(route_of(Op::broadcast, any_route, 64), (Choice{"shm+mpi", "native"}));
+  EXPECT_EQ(route_of(Op::broadcast, no_pairs, 64), (Choice{"mpi", "native"}));
+}
+
+TEST(NearestShape, IsOfItsKindAndNearByRatio) {
+  const std::vector<Shape> shapes{{2, 4}, {1, 4}, {4, 1}};
+  EXPECT_EQ(*nearest(shapes, {1, 2}), (Shape{1, 4}));
+  EXPECT_EQ(*nearest(shapes, {8, 1}), (Shape{4, 1}));
+  EXPECT_EQ(*nearest(shapes, {2, 2}), (Shape{2, 4}));
+  EXPECT_EQ(nearest({{2, 4}}, {1, 2}), nullptr);  // rows of several hosts say nothing about one
 }
 
 }  // namespace

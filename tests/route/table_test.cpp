@@ -121,7 +121,23 @@ TEST(Table, ReadsTheStepThatItWasTunedFor) {
   Table hurried = tuned_table();
   hurried.step->settled = false, hurried.step->needed_s = 70;
   EXPECT_EQ(Table::parse(hurried.text(), "t").step->needed_s, 70);
+  Table of_library = tuned_table("mpi");
+  EXPECT_EQ(of_library.step->best_library()->name, "mpi") << "the one that was chosen, even if another is as fast";
   EXPECT_EQ(nlohmann::json::parse(small_table().text())["medley_routes"], 1);  // older versions read what has no step
+}
+
+TEST(Table, RecordsTheHostOfEachRankWhereTheyAreNotInBlocks) {
+  Table table = tuned_table();
+  EXPECT_EQ(table.step->hosts(), (std::vector<int>{0, 0}));
+  EXPECT_FALSE(nlohmann::json::parse(table.text())["tuned_for"].contains("placement"));
+  table.step->shape = {2, 2}, table.step->placement = {0, 0, 1};
+  EXPECT_EQ(Table::parse(table.text(), "t").step->hosts(), (std::vector<int>{0, 0, 1}));
+  table.step->placement = {0, 1, 1, 1};
+  EXPECT_THAT(refusal(table.text()), HasSubstr("tuned_for.placement: its shape is"));
+  table.step->placement = {0, 0, 2};
+  EXPECT_THAT(refusal(table.text()), HasSubstr("tuned_for.placement[2]: 2 is not between 0 and 1"));
+  table.step->placement = {0, 0, 1, 1, 1};
+  EXPECT_THAT(refusal(table.text()), HasSubstr("tuned_for.placement: it has 5 ranks"));
 }
 
 TEST(Table, ReadsWhatMixingCosts) {

@@ -14,6 +14,12 @@ using route::timing;
 const TuneOptions two_ops{.ops = {Op::all_gather, Op::barrier}, .sizes = {64, 256, 1024, 4096}, .backends = {"shm"}};
 const std::vector<route::Shape> pair{{1, 2}};
 
+TEST(UsedShapes, AreTheNearestOfWhatTheJobHas) {
+  const std::vector<route::Shape> job{{2, 4}, {1, 4}, {2, 1}};
+  EXPECT_EQ(used_shapes(job, {{2, 4}, {1, 2}}), (std::set<route::Shape>{{2, 4}, {1, 4}}));
+  EXPECT_TRUE(used_shapes({{1, 4}}, {{2, 2}}).empty());
+}
+
 TEST(FirstLook, TakesEveryOtherSizeFirstAndABarrierOnce) {
   const auto keys = first_look(two_ops, pair, {});
   std::vector<std::int64_t> sizes;
