@@ -1,10 +1,11 @@
-// The end of a search for a step's routes: the libraries measured again, the mix that leads compared with the best of
-// them, what the samples justify, and how long a search takes that settles.
+// The end of a search for a step's routes: the libraries measured again, the leader compared with the best of them,
+// what the samples justify, and how long a search takes that settles.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <vector>
 
+#include "route/choose.hpp"
 #include "tune/cell_statistics.hpp"
 #include "tune/step_search.hpp"
 
@@ -17,15 +18,9 @@ constexpr double far_too_slow = 5;
 constexpr double near_library = 1.1;  // a library this close to the best one may be the best one
 // Of the comparison; each check has twice the pairs of the one before
 constexpr std::size_t first_check = few_samples, most_pairs = 512;
-constexpr double equal_within = 0.01;  // an interval of the gain this close to 1 counts as equal
+constexpr double mix_equal_within = 0.01;
 
 const std::vector<double>& latest(const StepCandidate& one) { return one.fresh_us.empty() ? one.us : one.fresh_us; }
-
-std::vector<double> ratios(const std::vector<double>& above, const std::vector<double>& below) {
-  std::vector<double> out;
-  for (std::size_t i = 0; i < std::min(above.size(), below.size()); ++i) out.push_back(above[i] / below[i]);
-  return out;
-}
 
 route::Timing timing_of(const std::vector<double>& us) {
   const Interval interval = median_interval(us);
@@ -83,18 +78,26 @@ bool StepSearch::measure_libraries_again() {
   return true;
 }
 
+/// The best library, and one that may be as fast as the fastest so far.
+void StepSearch::choose_rivals() {
+  const StepCandidate& best = *best_library();
+  const StepCandidate& fastest = contender_->library ? *contender_ : best;
+  for (const StepCandidate* one : {&best, close_library(fastest)}) {
+    const auto known = [&](const Rival& rival) { return rival.library == one; };
+    if (one && one != contender_ && std::none_of(rivals_.begin(), rivals_.end(), known))
+      rivals_.push_back({one, {}, {}});
+  }
+}
+
 void StepSearch::compare_with_libraries() {
   if (!leader_ || leader_->us.empty() || !best_library()) return;
   if (!measure_libraries_again()) return;
-  const StepCandidate* const first = best_library();
-  if (leader_->library) {  // it led among what was left of the libraries
-    if (median(latest(*first)) * near_library < median(latest(*leader_)))
-      leader_ = &to_measure(*first), exhausted_ = false;
-    return;
-  }
-  mix_ = leader_;
-  rivals_.push_back({first, {}, {}});
-  if (const StepCandidate* const second = close_library(*first)) rivals_.push_back({second, {}, {}});
+  StepCandidate& best = to_measure(*best_library());
+  if (leader_->library && median(latest(best)) * near_library < median(latest(*leader_)))
+    leader_ = &best, exhausted_ = false;  // other work had slowed it down at first
+  contender_ = leader_;
+  choose_rivals();
+  if (rivals_.empty()) return;
   Pool pool{leader_};
   for (const Rival& rival : rivals_) pool.push_back(&to_measure(*rival.library));
   std::size_t check = first_check;
@@ -102,9 +105,10 @@ void StepSearch::compare_with_libraries() {
     Samples round;
     if (!run_round(pool, 1, round)) return;
     for (std::size_t i = 0; i < rivals_.size(); ++i) {
-      rivals_[i].mix_us.push_back(round[0].front());
+      rivals_[i].contender_us.push_back(round[0].front());
       rivals_[i].library_us.push_back(round[i + 1].front());
     }
+    for (std::size_t i = 0; i < pool.size(); ++i) pool[i]->fresh_us.push_back(round[i].front());
     if (pairs < check) continue;
     check *= 2;
     // An interval of 95 % that is looked at again and again excludes the truth at some time: two checks in a row must
@@ -116,35 +120,63 @@ void StepSearch::compare_with_libraries() {
   }
 }
 
-StepVerdict StepSearch::verdict() const {
-  StepVerdict out;
-  out.library = leader_won_ && leader_->library ? leader_ : best_library();  // it won in interleaved rounds
-  const Rival* closest = nullptr;                                            // the fastest library on the fresh samples
+std::vector<double> StepSearch::Rival::gains() const {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < contender_us.size(); ++i) out.push_back(library_us[i] / contender_us[i]);
+  return out;
+}
+
+/// The fastest library on the fresh samples; null before there are enough for an interval.
+const StepSearch::Rival* StepSearch::closest_rival() const {
+  const Rival* closest = nullptr;
   for (const Rival& rival : rivals_) {
-    if (rival.library_us.empty()) continue;
+    if (rival.library_us.size() < first_check) continue;
     if (!closest || median(rival.library_us) < median(closest->library_us)) closest = &rival;
   }
+  return closest;
+}
+
+/// An interval of the gain this close to 1 counts as equal. Of two libraries either will do, so that a few pairs are
+/// enough.
+double StepSearch::equal_within() const { return contender_->library ? route::near_ratio - 1 : mix_equal_within; }
+
+StepVerdict StepSearch::verdict() const {
+  const Rival* closest = closest_rival();
+  return closest ? verdict_against(*closest) : verdict_of_library();
+}
+
+/// No other library comes close, or there was no time to compare.
+StepVerdict StepSearch::verdict_of_library() const {
+  StepVerdict out;
+  out.library = leader_won_ && leader_->library ? leader_ : best_library();  // it won in interleaved rounds
   out.chosen = out.library;
-  if (!closest) {  // without a mix that led, the library stands alone
-    if (out.library) out.library_us = out.chosen_us = out.library->us;
-    const StepCandidate* second = out.library ? close_library(*out.library) : nullptr;
-    out.confidence = out.library && second ? confidence_of(timing_of(out.library->us), timing_of(second->us)) : 1;
-    out.settled = exhausted_ && leader_ && leader_->library;
-    return out;
-  }
-  out.library = closest->library;
-  out.library_us = closest->library_us;
-  const std::vector<double> gains = ratios(closest->library_us, closest->mix_us);
+  if (!out.library) return out;
+  out.library_us = out.chosen_us = out.library->us;
+  const StepCandidate* second = close_library(*out.library);
+  out.confidence = second ? confidence_of(timing_of(out.library->us), timing_of(second->us)) : 1;
+  out.compared = out.clear = contender_ && rivals_.empty() && leader_won_;
+  out.settled = out.compared && exhausted_;
+  return out;
+}
+
+StepVerdict StepSearch::verdict_against(const Rival& rival) const {
+  StepVerdict out{.compared = leader_won_};
+  const bool of_libraries = contender_->library;
+  const std::vector<double> gains = rival.gains();
   const Interval interval = median_interval(gains);
-  const bool enough = gains.size() >= first_check;
-  const bool faster = enough && interval.low > 1, slower = enough && interval.high < 1;
-  const bool equal = enough && interval.low > 1 - equal_within && interval.high < 1 + equal_within;
+  const bool faster = interval.low > 1, slower = interval.high < 1;
+  const bool equal = interval.low > 1 - equal_within() && interval.high < 1 + equal_within();
   out.clear = faster || slower || equal;
-  out.settled = out.clear && clear_checks_ >= 2;
-  out.chosen = faster ? mix_ : closest->library;
-  out.chosen_us = faster ? closest->mix_us : closest->library_us;
-  out.confidence = confidence_of(timing_of(out.chosen_us), timing_of(faster ? closest->library_us : closest->mix_us));
-  if (faster) out.gain = median(gains), out.gain_low = interval.low, out.gain_high = interval.high;
+  const bool leads = of_libraries ? median(gains) >= 1 : faster;  // a mix must be surely faster
+  // A library that surely beat the leader has changes of its own that were not tried.
+  const bool nothing_to_try = exhausted_ && !(of_libraries && slower);
+  out.settled = nothing_to_try && (clear_checks_ >= 2 || gains.size() >= most_pairs);
+  out.chosen = leads ? contender_ : rival.library;
+  out.chosen_us = leads ? rival.contender_us : rival.library_us;
+  out.library = of_libraries ? out.chosen : rival.library;
+  out.library_us = of_libraries ? out.chosen_us : rival.library_us;
+  out.confidence = confidence_of(timing_of(out.chosen_us), timing_of(leads ? rival.library_us : rival.contender_us));
+  if (leads && !of_libraries) out.gain = median(gains), out.gain_low = interval.low, out.gain_high = interval.high;
   return out;
 }
 
@@ -160,11 +192,11 @@ double StepSearch::needed_seconds() const {
   const double improving_us = halving_us(candidates_.size()) + 2 * halving_us(changes_ + 1);
   double pairs = 2 * first_check;  // two checks
   for (const Rival& rival : rivals_) {
-    const std::vector<double> gains = ratios(rival.library_us, rival.mix_us);
+    const std::vector<double> gains = rival.gains();
     if (gains.size() < first_check) continue;
     // An interval shrinks with the root of the pairs; it must not reach from the median to 1.
     const Interval interval = median_interval(gains);
-    const double wide = (interval.high - interval.low) / 2, off = std::max(std::abs(median(gains) - 1), equal_within);
+    const double wide = (interval.high - interval.low) / 2, off = std::max(std::abs(median(gains) - 1), equal_within());
     pairs = std::max(pairs, 2 * static_cast<double>(gains.size()) * (wide / off) * (wide / off));
   }
   pairs = std::min(pairs, static_cast<double>(most_pairs));

@@ -22,10 +22,13 @@ constexpr double too_slow_to_win = 2;            // after three samples, an assi
 constexpr std::size_t samples_to_exclude = 3;
 constexpr double most_resting = 0.01;  // of the time that is left, for one rest
 
-std::string text_of(const std::vector<Choice>& routes) {
-  std::string text;
-  for (const Choice& route : routes) text += route.backend + "/" + route.algorithm + ";";
-  return text;
+/// The least of the medians; 0: nothing was measured.
+double least_median(const std::vector<StepCandidate*>& pool) {
+  double least = INFINITY;
+  for (const StepCandidate* one : pool) {
+    if (!one->us.empty()) least = std::min(least, median(one->us));
+  }
+  return std::isinf(least) ? 0 : least;
 }
 
 }  // namespace
@@ -97,10 +100,10 @@ StepSearch::Pool StepSearch::sorted(const Pool& pool, const Samples& samples) {
   return out;
 }
 
-/// How many rounds a first halving can afford. What was not measured yet is about as fast as the leader, from which it
-/// differs in one slot.
+/// How many rounds a first halving can afford. What was not measured yet is about as fast as the fastest, from which it
+/// differs in one slot, or which it was chosen to beat.
 std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
-  const double unknown_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
+  const double unknown_us = cost_us(least_median(pool));
   double round_us = 0;
   for (const StepCandidate* one : pool) round_us += one->us.empty() ? unknown_us : cost_us(median(one->us));
   const double rounds = round_us > 0 ? part_of_time * job_.left_us(share) / round_us : 0;
@@ -137,9 +140,9 @@ std::size_t StepSearch::affordable(double share) const {
   return static_cast<std::size_t>(job_.left_us(share) / sample_us / (2 * least_halving_rounds));
 }
 
-/// The assignments that differ from this one in one slot and were not measured yet, as many as there is time for.
-StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
-                                        const std::vector<std::vector<Choice>>& alternatives) {
+/// The assignments that differ from this one in one slot and were not tried yet, as many as there is time for.
+StepSearch::Neighbours StepSearch::neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
+                                              const std::vector<std::vector<Choice>>& alternatives) {
   const Assignment base = leader.assignment;
   std::size_t most = 0;
   for (const auto& routes : alternatives) most = std::max(most, routes.size());
@@ -147,19 +150,19 @@ StepSearch::Pool StepSearch::neighbours(const StepCandidate& leader, const std::
   Pool found;
   for (std::size_t place = 0; place < most; ++place) {  // the most promising routes of all slots first
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-      if (found.size() >= limit) return found;
       if (place >= alternatives[slot].size()) continue;
       const Choice& other = alternatives[slot][place];
       Assignment changed = base;
       changed.routes[slot] = other;
+      if (tried_.contains(text_of(changed.routes))) continue;
+      if (found.size() >= limit) return {std::move(found), false};
       changed.name = fmt::format("{}, {} of {} over {}/{}", base.name, name(slots[slot].op),
                                  size_text(slots[slot].bytes), other.backend, other.algorithm);
-      const std::size_t had = candidates_.size();
       add(std::move(changed), false);
-      if (candidates_.size() > had) found.push_back(&candidates_.back());
+      found.push_back(&candidates_.back());
     }
   }
-  return found;
+  return {std::move(found), true};
 }
 
 void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives) {
@@ -175,17 +178,15 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
   }
   leader_ = halve(std::move(pool), share_of_improving).front();
   while (!job_.over(share_of_improving)) {
-    pool = neighbours(*leader_, slots, alternatives);
-    if (pool.empty()) {
-      exhausted_ = true;
-      return;
+    Neighbours changed = neighbours(*leader_, slots, alternatives);
+    if (!changed.pool.empty()) {
+      changed.pool.push_back(leader_);
+      StepCandidate* const winner = halve(std::move(changed.pool), share_of_improving).front();
+      if (!std::exchange(leader_won_, true)) return;  // out of time: the leader stays that of the round before
+      if (std::exchange(leader_, winner) != winner) continue;
     }
-    pool.push_back(leader_);
-    StepCandidate* const winner = halve(std::move(pool), share_of_improving).front();
-    if (!std::exchange(leader_won_, true)) return;  // out of time: the leader stays that of the round before
-    exhausted_ = winner == leader_;
+    exhausted_ = changed.all;
     if (exhausted_) return;
-    leader_ = winner;
   }
 }
 

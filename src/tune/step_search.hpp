@@ -1,6 +1,6 @@
 // Searches the fastest assignment of routes for a step by timing the step itself: successive halving among whole
-// assignments, then improvements of the leader one slot at a time, then a comparison of the best mix with the best
-// library on fresh samples. Knows no communication: the step tuner gives it samples, time and rank 0's decisions.
+// assignments, then improvements of the leader one slot at a time, then a comparison of the leader with the best
+// libraries on fresh samples. Knows no communication: the step tuner gives it samples, time and rank 0's decisions.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct StepCandidate {
   Assignment assignment;
   bool library = false;  ///< one library for everything: what a mix must beat
   std::vector<double> us{};
-  std::vector<double> fresh_us{};  ///< of the rounds at the end in which all libraries take part again
+  std::vector<double> fresh_us{};  ///< of the end, from when all libraries are measured again
 };
 
 /// The choice that the samples so far justify.
@@ -40,6 +40,7 @@ struct StepVerdict {
   double gain = 1, gain_low = 1, gain_high = 1;   ///< library over chosen, by pairs of adjacent samples
   double confidence = 0.5;                        ///< that the choice is at least as fast as the best library
   bool clear = false;                             ///< the interval of the gain decides by itself
+  bool compared = false;                          ///< on fresh samples, with all libraries that come close
   bool settled = false;                           ///< more time would hardly change it
 };
 
@@ -55,8 +56,8 @@ class StepSearch {
   /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as
   /// that helps. `alternatives`: routes for each slot.
   void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
-  /// Measures all libraries again, then compares the leading mix with the best of them on fresh samples until it is
-  /// clear which is faster.
+  /// Measures all libraries again, then compares the leader on fresh samples with those that come close to the fastest,
+  /// until it is clear which is faster.
   void compare_with_libraries();
 
   StepVerdict verdict() const;
@@ -87,11 +88,25 @@ class StepSearch {
   std::size_t affordable(double share) const;
   Pool halve(Pool pool, double share);
   Pool sorted(const Pool& pool, const Samples& samples);
-  Pool neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
-                  const std::vector<std::vector<Choice>>& alternatives);
+  struct Neighbours {
+    Pool pool;
+    bool all;  ///< no other is left to try
+  };
+  Neighbours neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
+                        const std::vector<std::vector<Choice>>& alternatives);
   const StepCandidate* best_library() const;
   const StepCandidate* close_library(const StepCandidate& best) const;
   StepCandidate& to_measure(const StepCandidate& candidate);
+  struct Rival {
+    const StepCandidate* library;
+    std::vector<double> contender_us, library_us;  ///< in pairs of one round
+    std::vector<double> gains() const;             ///< library over contender, by pairs
+  };
+  void choose_rivals();
+  const Rival* closest_rival() const;
+  double equal_within() const;
+  StepVerdict verdict_of_library() const;
+  StepVerdict verdict_against(const Rival& rival) const;
 
   SearchJob job_;
   std::deque<StepCandidate> candidates_;  // a deque: pointers stay valid
@@ -101,16 +116,11 @@ class StepSearch {
   double first_round_us_ = 0;                  // what one sample of each candidate took at first
   std::size_t changes_ = 0;                    // of one slot, that a leader can have
   StepCandidate* leader_ = nullptr;
-  bool leader_won_ = false;  // in a halving that ended in time
-  bool exhausted_ = false;   // no change of one slot helped the leader
-  // Fresh samples of the comparison, in pairs of one round.
-  const StepCandidate* mix_ = nullptr;
-  struct Rival {
-    const StepCandidate* library;
-    std::vector<double> mix_us, library_us;
-  };
-  std::vector<Rival> rivals_;
-  int clear_checks_ = 0;  // in a row, whose intervals decided
+  bool leader_won_ = false;                   // in a halving that ended in time
+  bool exhausted_ = false;                    // no change of one slot helped the leader
+  const StepCandidate* contender_ = nullptr;  // the leader when the comparison began: a mix, or a library
+  std::vector<Rival> rivals_;                 // libraries that the contender is compared with
+  int clear_checks_ = 0;                      // in a row, whose intervals decided
 };
 
 }  // namespace medley::tune

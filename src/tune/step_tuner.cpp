@@ -16,6 +16,7 @@
 #include "tune/rank_setup.hpp"
 #include "tune/step_search.hpp"
 #include "tune/tune_job.hpp"
+#include "tune/tuned_step_of.hpp"
 
 namespace medley::tune {
 namespace {
@@ -51,17 +52,22 @@ class StepTuner {
   void run() {
     name_machine(context_, table_);
     share_table(world_, table_);
-    if (is_settled()) return;
     names_ = libraries();
     const bool only_pairs =
         std::all_of(names_.begin(), names_.end(), [](const std::string& one) { return route::is_made_of_two(one); });
-    for (const std::string& library : names_)
+    // Libraries first: on comms within a host a pair's routes are those of its first half, and added only once.
+    std::vector<std::string> libraries_first = names_;
+    std::stable_partition(libraries_first.begin(), libraries_first.end(),
+                          [](const std::string& one) { return !route::is_made_of_two(one); });
+    for (const std::string& library : libraries_first)
       search_.add(over_one(library), only_pairs || !route::is_made_of_two(library));
     if (search_.candidates().empty()) {
       throw Error(ErrorKind::unavailable, fmt::format("none of the backends {} moves {} memory between these ranks",
                                                       fmt::join(options_.backends, ", "), name(options_.memory)));
     }
     const std::optional<Assignment> before = earlier_choice();
+    if (before && table_.step->settled && knows_all_candidates(*table_.step)) return;
+    if (before) earlier_ = table_.step;
     search_.measure_at_first();
     keep();
     if (!over(StepSearch::share_of_cells)) measure_cells();
@@ -76,9 +82,12 @@ class StepTuner {
   }
 
  private:
-  bool is_settled() const {
-    return table_.step && table_.step->settled && table_.step->operations == operations_ &&
-           table_.step->memory == options_.memory && table_.step->shape == route::shape_of(clock_.hosts());
+  /// Whether all libraries that take part now took part in that tuning.
+  bool knows_all_candidates(const route::TunedStep& step) const {
+    return std::all_of(search_.candidates().begin(), search_.candidates().end(), [&](const StepCandidate& one) {
+      return std::any_of(step.libraries.begin(), step.libraries.end(),
+                         [&](const route::StepTiming& timing) { return timing.name == one.assignment.name; });
+    });
   }
 
   // What the search asks of the job. A sample's end is the same on all ranks, so the time used is too; only a stop
@@ -87,7 +96,7 @@ class StepTuner {
     const std::vector<Choice> routes = as_called(one.routes);
     const StepRoutes look_up(slots_, routes);
     now_ = one.name;
-    const auto [known, unknown] = last_us_.try_emplace(one.name, 0);
+    const auto [known, unknown] = last_us_.try_emplace(text_of(one.routes), 0);
     if (unknown) {
       step_.check(look_up, one.name);
     } else if (known->second < StepSearch::long_step_us) {
@@ -120,7 +129,7 @@ class StepTuner {
     return names;
   }
   Choice own_of(const std::string& library, const StepSlot& slot) const {
-    return {std::string(route::backend_on(slot.shape, library)), "native"};
+    return {std::string(route::backend_on(slot.shape, library, slot.in_blocks)), "native"};
   }
   Assignment over_one(const std::string& library) const {
     Assignment one{library, {}};
@@ -128,23 +137,32 @@ class StepTuner {
     return one;
   }
 
-  /// What an earlier run on this step chose, if it was a mix.
+  /// What an earlier run chose for this step, if these ranks can take it.
   std::optional<Assignment> earlier_choice() const {
-    if (!table_.step || table_.step->operations != operations_ || !table_.step->library.empty()) return {};
+    const auto& step = table_.step;
+    if (!step || step->operations != operations_ || step->memory != options_.memory || step->hosts() != clock_.hosts())
+      return {};
     Assignment one{"the earlier choice", {}};
     for (const StepSlot& slot : slots_) {
-      const auto found =
-          std::find_if(table_.step->routes.begin(), table_.step->routes.end(), [&](const route::StepRoute& route) {
-            return slot.holds(route.op, route.dtype, route.shape, std::max(slot.from, route.from)) &&
-                   route.to >= slot.bytes;
-          });
-      if (found == table_.step->routes.end() || !usable(found->route)) return {};
+      const auto found = std::find_if(step->routes.begin(), step->routes.end(), [&](const route::StepRoute& route) {
+        return slot.holds(route.op, route.dtype, route.shape, std::max(slot.from, route.from)) &&
+               route.to >= slot.bytes;
+      });
+      if (found == step->routes.end() || !usable(slot, found->route)) return {};
       one.routes.push_back(found->route);
     }
     return one;
   }
-  bool usable(const Choice& choice) const {
-    return std::find(options_.backends.begin(), options_.backends.end(), choice.backend) != options_.backends.end();
+  /// Whether it is listed, by itself or as a half of one made of two.
+  bool is_open(const std::string& backend) const {
+    return std::any_of(options_.backends.begin(), options_.backends.end(), [&](const std::string& listed) {
+      const auto halves = route::halves_of(listed);
+      return listed == backend || halves[0] == backend || halves[1] == backend;
+    });
+  }
+  /// A row of another shape may name a pair that this slot's comms do not take.
+  bool usable(const StepSlot& slot, const Choice& choice) const {
+    return is_open(choice.backend) && takes(slot.shape, slot.in_blocks, choice.backend);
   }
 
   /// The operations of the step one at a time, on the shapes of its comms.
@@ -171,7 +189,7 @@ class StepTuner {
       for (const route::Cell& cell : table_.cells()) cells_.put(cell);
     }
     return route::choose(cells_, slot.op, options_.memory, slot.dtype, slot.shape,
-                         [&](const Choice& choice) { return usable(choice); });
+                         [&](const Choice& choice) { return usable(slot, choice); });
   }
   Assignment by_table() {
     Assignment one{"table", {}};
@@ -189,7 +207,7 @@ class StepTuner {
     const route::Chosen chosen = chosen_alone(slot);
     if (const route::Cell* cell = route::nearest_size(chosen.cells, slot.bytes)) {
       for (const route::Timing& timing : cell->routes) {
-        if (!usable(timing.route) || timing.median_us > worth_trying * cell->routes.front().median_us) continue;
+        if (!usable(slot, timing.route) || timing.median_us > worth_trying * cell->routes.front().median_us) continue;
         const bool known = std::any_of(best_of_each.begin(), best_of_each.end(),
                                        [&](const Choice& c) { return c.backend == timing.route.backend; });
         (known ? others : best_of_each).push_back(timing.route);
@@ -205,50 +223,31 @@ class StepTuner {
 
   /// Rounded up, for people. What was not enough this time is not enough.
   double needed_seconds() const {
-    const bool used_up = used_ >= 0.9 * options_.seconds;
+    const bool used_up = used_ >= StepSearch::share_of_improving * options_.seconds;
     return 10 * std::ceil(std::max(search_.needed_seconds(), used_up ? 1.5 * options_.seconds : 0) / 10);
   }
-  static route::StepTiming timing_of(const std::string& name, const std::vector<double>& us) {
-    const double middle = median(us);
-    const Interval interval = median_interval(us);
-    return {name, middle, std::min(interval.low, middle), std::max(interval.high, middle),
-            static_cast<std::int64_t>(us.size())};
+  /// Whether an earlier run chose on more evidence than this one has so far.
+  bool keeps_earlier(const StepVerdict& verdict) const {
+    if (!earlier_) return false;
+    const bool fewer = static_cast<std::int64_t>(verdict.chosen_us.size()) < earlier_->chosen.samples;
+    return !verdict.compared || (!verdict.clear && fewer);
   }
   /// Puts the choice so far into the table.
   void keep() {
     const StepVerdict verdict = search_.verdict();
-    route::TunedStep out;
+    table_.step = keeps_earlier(verdict) ? *earlier_ : tuned_step(verdict);
+    table_.step->settled = !keeps_earlier(verdict) && verdict.settled;
+    table_.step->needed_s = table_.step->settled ? 0 : needed_seconds();
+    if (world_.rank() == 0) hooks_.changed(table_);
+  }
+  route::TunedStep tuned_step(const StepVerdict& verdict) const {
+    route::TunedStep out = tuned_step_of(search_, verdict, slots_, names_);
     out.name = options_.name;
     out.operations = operations_;
     out.shape = route::shape_of(clock_.hosts());
+    if (clock_.hosts() != route::hosts_in_blocks(out.shape)) out.placement = clock_.hosts();
     out.memory = options_.memory;
-    out.chosen = timing_of("auto", verdict.chosen_us);
-    if (verdict.chosen->library) out.library = verdict.chosen->assignment.name;
-    out.gain = verdict.gain, out.gain_low = verdict.gain_low, out.gain_high = verdict.gain_high;
-    out.confidence = verdict.confidence;
-    out.settled = verdict.settled;
-    if (!out.settled) out.needed_s = needed_seconds();
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      const StepSlot& slot = slots_[i];
-      const Choice& route = verdict.chosen->assignment.routes[i];
-      route::StepRoute* last = out.routes.empty() ? nullptr : &out.routes.back();
-      if (last && last->op == slot.op && last->dtype == slot.dtype && last->shape == slot.shape &&
-          last->route == route) {
-        last->to = slot.to;
-      } else {
-        out.routes.push_back({slot.op, slot.dtype, slot.shape, slot.from, slot.to, route});
-      }
-    }
-    for (const StepCandidate& one : search_.candidates()) {
-      if (one.us.empty() || std::find(names_.begin(), names_.end(), one.assignment.name) == names_.end()) continue;
-      out.libraries.push_back(timing_of(one.assignment.name, &one == verdict.library ? verdict.library_us
-                                                             : one.fresh_us.empty()  ? one.us
-                                                                                     : one.fresh_us));
-    }
-    std::stable_sort(out.libraries.begin(), out.libraries.end(),
-                     [](const auto& a, const auto& b) { return a.median_us < b.median_us; });
-    table_.step = std::move(out);
-    if (world_.rank() == 0) hooks_.changed(table_);
+    return out;
   }
 
   Context& context_;
@@ -261,10 +260,12 @@ class StepTuner {
   std::vector<StepSlot> slots_;
   std::string operations_;
   StepSearch search_;
-  std::vector<std::string> names_;         // libraries and pairs
-  route::Table cells_;                     // the single operations alone
-  std::map<std::string, double> last_us_;  // of the assignments whose results were compared, equal on all ranks
-  double used_ = 0;                        // seconds, at the end of the last sample
+  std::vector<std::string> names_;           // libraries and pairs
+  std::optional<route::TunedStep> earlier_;  // what the table had for this step, if these ranks can take it
+  route::Table cells_;                       // the single operations alone
+  std::map<std::string, double>
+      last_us_;      // by text_of(routes), of those whose results were checked; equal on all ranks
+  double used_ = 0;  // seconds, at the end of the last sample
   std::size_t samples_ = 0;
   std::string now_;
 };

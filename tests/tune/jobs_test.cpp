@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <medley/context.hpp>
 #include <medley/error.hpp>
+#include <set>
 
 #include "route/tables.hpp"
 #include "tune/bench_job.hpp"
@@ -73,6 +75,114 @@ TEST(TuneJob, SavesItsTableWhenItIsStopped) {
   EXPECT_EQ(route::Table::load(file).hash(), result.table.hash());
   EXPECT_EQ(result.new_cells, result.table.cells().size());
   std::filesystem::remove(file);
+}
+
+/// What a tuner did with a step.
+struct Seen {
+  int runs = 0;
+  std::set<std::string> ran, checked;  ///< the routes of all its operations
+};
+
+class FakeStep final : public Step {
+ public:
+  FakeStep(std::vector<StepOperation> operations, Seen& seen) : operations_(std::move(operations)), seen_(seen) {}
+  const std::vector<StepOperation>& operations() const override { return operations_; }
+  void run(const StepRoutes& routes) override {
+    ++seen_.runs;
+    seen_.ran.insert(text(routes));
+  }
+  void check(const StepRoutes& routes, std::string_view) override {
+    seen_.checked.insert(text(routes));
+    run(routes);
+  }
+
+ private:
+  std::string text(const StepRoutes& routes) const {
+    std::vector<Choice> all;
+    for (const StepOperation& one : operations_) all.push_back(routes.of(one.op, one.dtype, one.bytes, one.shape));
+    return text_of(all);
+  }
+  std::vector<StepOperation> operations_;
+  Seen& seen_;
+};
+
+class TuneAStep : public testing::Test {
+ protected:
+  ~TuneAStep() override { std::filesystem::remove(file_); }
+
+  /// Tunes for the step, from what is in the file.
+  route::TunedStep tune(std::vector<std::string> backends, double seconds, std::function<bool()> stop) {
+    const TuneRequest request{
+        .options = {.ops = {}, .sizes = {}, .backends = std::move(backends), .seconds = seconds},
+        .file = file_,
+        .step = [this](Context&) -> std::unique_ptr<Step> { return std::make_unique<FakeStep>(operations_, seen_); },
+        .step_name = "fake"};
+    return *run_tune(request, {.stop = std::move(stop)}).table.step;
+  }
+  route::TunedStep tune(std::vector<std::string> backends) {
+    return tune(std::move(backends), 0, [] { return false; });
+  }
+  /// A table of an earlier run: over one library, or a mix.
+  route::Table earlier(const std::string& library) {
+    route::Table table = route::tuned_table(library);
+    table.step->operations = fingerprint(operations_, 0);
+    table.step->shape = {1, 1};
+    table.step->libraries = {{"shm", 120, 110, 130, 20}};
+    table.step->routes = {{Op::all_reduce,
+                           route::DTypeClass::floating,
+                           {1, 2},
+                           0,
+                           INT64_MAX,
+                           {"shm", library.empty() ? "ring" : "native"}}};
+    return table;
+  }
+
+  const std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) / "fake-step.json";
+  std::vector<StepOperation> operations_{{Op::all_reduce, DType::f32, 4096, {1, 2}}};
+  Seen seen_;
+};
+
+TEST_F(TuneAStep, ASettledTableIsTunedAgainOnlyForALibraryThatItDoesNotKnow) {
+  earlier("shm").save(file_);
+  EXPECT_TRUE(tune({"shm"}).settled);
+  EXPECT_EQ(seen_.runs, 0);
+  EXPECT_FALSE(tune({"shm", "plain"}).settled);
+  EXPECT_GT(seen_.runs, 0);
+}
+
+TEST_F(TuneAStep, AnEarlierMixStaysUntilThisRunHasComparedIt) {
+  route::Table table = earlier("");
+  table.step->settled = false, table.step->needed_s = 70;
+  table.save(file_);
+  const route::TunedStep step = tune({"shm"}, 60, [] { return true; });
+  EXPECT_EQ(step.library, "");
+  ASSERT_EQ(step.routes.size(), 1u);
+  EXPECT_EQ(step.routes[0].route, (Choice{"shm", "ring"}));
+  EXPECT_FALSE(step.settled);
+  EXPECT_NE(step.needed_s, 70) << "the time that was not enough";
+}
+
+TEST_F(TuneAStep, AChoiceThatIsNotOpenAnyMoreIsReplaced) {
+  route::Table table = earlier("");
+  table.step->routes[0].route.backend = "gone";
+  table.save(file_);
+  EXPECT_EQ(tune({"shm"}).library, "shm");
+}
+
+// Operations of one size and two element types give two changes of one name.
+TEST_F(TuneAStep, EveryAssignmentIsCheckedBeforeItIsTimed) {
+  operations_.push_back({Op::all_reduce, DType::bf16, 4096, {1, 2}});
+  route::Table table = route::small_table();
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    route::Cell cell = route::cell(Op::all_reduce, {1, 2}, 4096,
+                                   {route::timing("shm", "native", 1), route::timing("shm", "ring", 1.1)});
+    cell.key.dtype = route::class_of(Op::all_reduce, dtype);
+    table.put(cell);
+  }
+  table.save(file_);
+  tune({"shm"}, 0.3, [] { return false; });
+  EXPECT_GE(seen_.ran.size(), 3u);
+  EXPECT_EQ(seen_.ran, seen_.checked);
 }
 
 TEST(Placement, AFullMachineBetweenHostsGetsAdvice) {

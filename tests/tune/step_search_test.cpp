@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
+#include "tune/mix_step.hpp"
 #include "tune/statistics.hpp"
 #include "tune/step_report.hpp"
 
@@ -150,6 +151,85 @@ TEST(StepSearch, ALibraryThatAlwaysFollowedASlowOneIsMeasuredAfterARest) {
   EXPECT_EQ(searched.verdict().chosen->assignment.name, "a");
 }
 
+TEST(StepSearch, ALibraryThatWasDisturbedAtFirstIsComparedWithOneThatIsNearlyAsFast) {
+  Machine machine{.cost = {{100, 105}, {100, 105}}, .mixing = 80, .disturbed_at_first = 5};
+  StepSearch searched(machine.job());
+  const StepVerdict found = search(machine, searched);
+  EXPECT_EQ(found.chosen->assignment.name, "a");
+  EXPECT_TRUE(found.compared);
+}
+
+TEST(StepSearch, NothingIsSettledThatWasNotCompared) {
+  for (int stop = 1; stop < 400; ++stop) {
+    Machine machine{.cost = {{100, 110}, {100, 110}}};
+    machine.stop_after = stop;
+    StepSearch searched(machine.job());
+    const StepVerdict found = search(machine, searched);
+    EXPECT_TRUE(found.compared || !found.settled) << stop;
+  }
+}
+
+TEST(StepSearch, OfTwoEqualLibrariesEitherIsSettled) {
+  Machine machine{.cost = {{100, 100}, {100, 100}}, .mixing = 50};
+  StepSearch searched(machine.job());
+  const StepVerdict found = search(machine, searched);
+  EXPECT_TRUE(found.chosen->library);
+  EXPECT_TRUE(found.settled);
+  EXPECT_EQ(found.gain, 1);
+}
+
+TEST(StepSearch, WithoutTimeToImproveNothingIsSettled) {
+  Machine machine{.cost = {{100, 100}, {100, 100}}, .mixing = 50};
+  SearchJob job = machine.job();
+  job.over = [](double share) { return share == StepSearch::share_of_improving; };
+  StepSearch searched(job);
+  EXPECT_FALSE(search(machine, searched).settled);
+}
+
+/// Every slot of a step takes as long as this function says for its backend.
+SearchJob steady_job(double& used_us, double limit_us, std::function<double(const std::string&)> slot_us) {
+  return {.time_us =
+              [=, &used_us](const Assignment& one) {
+                double us = 0;
+                for (const Choice& route : one.routes) us += slot_us(route.backend);
+                used_us += 2 * us;
+                return us;
+              },
+          .over = [=, &used_us](double share) { return used_us >= share * limit_us; },
+          .left_us = [=, &used_us](double share) { return std::max(0.0, share * limit_us - used_us); },
+          .agree = [](std::vector<std::uint8_t>&) {}};
+}
+
+TEST(StepSearch, ALeaderIsComparedWithAllItsChangesBeforeItIsSettled) {
+  double used_us = 0;
+  const auto slot_us = [](const std::string& backend) { return backend == "a" ? 100 : backend == "r35" ? 70 : 105; };
+  StepSearch searched(steady_job(used_us, 1e9, slot_us));
+  searched.add(over("a"), true);
+  searched.measure_at_first();
+  std::vector<Choice> many;
+  for (int i = 0; i < 40; ++i) many.push_back({"r" + std::to_string(i), "native"});
+  searched.improve(slots, {many, many});  // 80 changes, more than one halving takes
+  searched.compare_with_libraries();
+  const StepVerdict found = searched.verdict();
+  EXPECT_EQ(found.chosen->assignment.routes[0].backend, "r35");
+  EXPECT_EQ(found.chosen->assignment.routes[1].backend, "r35");
+  EXPECT_TRUE(found.settled);
+}
+
+TEST(StepSearch, AHalvingOfWhatWasNotMeasuredYetEndsInTime) {
+  double used_us = 0;
+  const auto slot_us = [](const std::string& backend) { return backend == "m7" ? 90 : 100; };
+  StepSearch searched(steady_job(used_us, 650'000, slot_us));
+  searched.add(over("a"), true);
+  searched.add(over("b"), true);
+  searched.measure_at_first();
+  for (int i = 0; i < 30; ++i) searched.add(over("m" + std::to_string(i)), false);
+  searched.improve(slots, {{}, {}});
+  const auto& all = searched.candidates();
+  const auto winner = std::find_if(all.begin(), all.end(), [](const auto& one) { return one.assignment.name == "m7"; });
+  EXPECT_GE(winner->us.size(), 93u);  // five halvings of 3, 6, 12, 24 and 48 rounds
+}
+
 TEST(StepSearch, TheTimeThatItSaysItNeedsSettlesIt) {
   Machine hurried{.cost = {{100, 200}, {300, 150}}};
   hurried.limit_us = 3000;
@@ -215,6 +295,27 @@ TEST(StepSlots, SizesNearEachOtherShareARouteAndMessagesTakeOne) {
   EXPECT_EQ(route(Op::send, DType::f32, 8, two), route(Op::recv, DType::u8, 1 << 20, two));
   EXPECT_EQ(route(Op::all_to_allv, DType::f32, 8, two), route(Op::all_to_allv, DType::f32, 1 << 20, two));
   EXPECT_THROW(look_up.of(Op::barrier, DType::u8, 0, two), std::exception);
+}
+
+TEST(StepSlots, APairIsForSlotsWhoseCommsAreAllInBlocks) {
+  const route::Shape wide{2, 2};
+  const auto list = slots_of({{Op::all_reduce, DType::f32, 4096, wide},
+                              {Op::all_reduce, DType::f32, 8192, wide, 1, false},
+                              {Op::all_reduce, DType::f32, 1 << 20, wide}});
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_FALSE(takes(list[0].shape, list[0].in_blocks, "shm+mpi"));
+  EXPECT_TRUE(takes(list[0].shape, list[0].in_blocks, "mpi"));
+  EXPECT_TRUE(takes(list[1].shape, list[1].in_blocks, "shm+mpi"));
+  EXPECT_FALSE(takes({1, 2}, false, "shm+mpi"));
+}
+
+TEST(MixOperations, CountTheRanksThereAre) {
+  for (const StepOperation& one : operations_of_mix("moe", {0, 0, 1})) {  // of shape 2 x 2, with three ranks
+    EXPECT_EQ(one.count % 3, 0) << name(one.op);
+    EXPECT_EQ(one.bytes % 3, 0) << name(one.op);
+    EXPECT_FALSE(one.in_blocks);
+  }
+  EXPECT_TRUE(operations_of_mix("moe", {0, 0, 1, 1}).front().in_blocks);
 }
 
 }  // namespace
