@@ -1,15 +1,5 @@
 // The lock of the engine, and of a library that must not be called twice at once: free of atomic read-modify-write
 // operations while one thread alone takes it, which is how most programs use a context.
-//
-// An atomic exchange waits until every earlier store has left the processor. After a message those are stores to a line
-// that another core has, 60 to 140 ns away: eight sends in a row waited for eight lines one after the other. So the
-// lock is biased to the first thread that takes it: that thread sets a flag and looks whether the bias still holds. The
-// first other thread revokes the bias for good, and from then on all take a spinlock.
-//
-// The owner stores `inside_` and then loads `revoking_`; the revoker stores `revoking_` and then loads `inside_`. Each
-// must see the other's store or be seen. Only the revoker pays for that: membarrier() makes every running thread of the
-// process execute a full barrier. If the owner's load came before that barrier, so did its store, and the revoker sees
-// it inside and waits; if it comes after, it sees `revoking_` and takes the spinlock. (tests/spin/biased_lock.pml)
 #pragma once
 
 #include <atomic>
@@ -20,6 +10,15 @@
 
 namespace medley {
 
+// An atomic exchange waits until every earlier store has left the processor. After a message those are stores to a line
+// that another core has, 60 to 140 ns away: eight sends in a row waited for eight lines one after the other. So the
+// lock is biased to the first thread that takes it: that thread sets a flag and looks whether the bias still holds. The
+// first other thread revokes the bias for good, and from then on all take a spinlock.
+//
+// The owner stores `inside_` and then loads `revoking_`; the revoker stores `revoking_` and then loads `inside_`. Each
+// must see the other's store or be seen. Only the revoker pays for that: membarrier() makes every running thread of the
+// process execute a full barrier. If the owner's load came before that barrier, so did its store, and the revoker sees
+// it inside and waits; if it comes after, it sees `revoking_` and takes the spinlock. (tests/spin/biased_lock.pml)
 class MEDLEY_API BiasedLock {
  public:
   /// Without membarrier(), and under ThreadSanitizer, which does not know it, the lock is never biased.
