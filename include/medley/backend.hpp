@@ -22,7 +22,7 @@ namespace medley {
 
 /// The version of the classes below. It changes whenever one of them does; a plugin built against another version is
 /// refused.
-inline constexpr std::string_view backend_abi = "medley-backend-14";
+inline constexpr std::string_view backend_abi = "medley-backend-15";
 
 /// Medley's own sends and receives, such as those of filled-in collectives, have tags from -internal_tags to -1, which
 /// users cannot pass. They match like all others: by peer and tag, in order.
@@ -310,6 +310,8 @@ struct BackendPlugin {
   /// Why it cannot run on this machine; empty if it can.
   std::string (*unavailable)();
   std::unique_ptr<Backend> (*create)(const BackendParams&);
+  /// Where the program lists no backends, all others are preferred to it.
+  bool last_choice = false;
 
   static constexpr BoundarySizes boundary_sizes();
 };

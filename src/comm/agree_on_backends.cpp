@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -72,6 +73,7 @@ json RankOffer::to_json() const {
           {"cores", cores},
           {"wanted", wanted},
           {"reasons", reasons},
+          {"last_choices", last_choices},
           {"job", job},
           {"rules", rules},
           {"table", {{"hash", table.hash}, {"path", table.path}, {"asked", table.asked}, {"problem", table.problem}}},
@@ -90,6 +92,7 @@ RankOffer RankOffer::from_json(const json& given) {
           .cores = given.at("cores"),
           .wanted = given.at("wanted"),
           .reasons = given.at("reasons"),
+          .last_choices = given.at("last_choices"),
           .job = given.at("job"),
           .rules = given.at("rules"),
           .table = {.hash = table.at("hash"),
@@ -132,14 +135,15 @@ std::string who_lacks(const std::vector<OpenedBackends>& opened, const std::stri
 }
 
 std::vector<std::string> names_of_all(const std::vector<RankOffer>& offers, const std::string& first) {
-  std::set<std::string> seen;
+  std::set<std::string> seen, last;
   for (const RankOffer& offer : offers) {
     for (const auto& [name, reason] : offer.reasons) seen.insert(name);
+    last.insert(offer.last_choices.begin(), offer.last_choices.end());
   }
-  std::vector<std::string> names{first};
-  for (const std::string& name : seen) {
-    if (name != first) names.push_back(name);
-  }
+  seen.erase(first);
+  std::vector<std::string> names(seen.begin(), seen.end());
+  std::stable_partition(names.begin(), names.end(), [&](const std::string& name) { return !last.contains(name); });
+  names.insert(names.begin(), first);
   return names;
 }
 

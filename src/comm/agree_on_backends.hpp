@@ -23,8 +23,9 @@ struct RankOffer {
   std::string host{}, kernel{}, cores{};  ///< where it runs: host_identity(), kernel_identity(), core_mask()
   std::vector<std::string> wanted{};      ///< the backends that the program lists
   Reasons reasons{};
-  std::string job{};    ///< a name for the job; rank 0's is taken
-  std::string rules{};  ///< with what this build lacks for them
+  std::set<std::string> last_choices{};  ///< BackendPlugin::last_choice
+  std::string job{};                     ///< a name for the job; rank 0's is taken
+  std::string rules{};                   ///< with what this build lacks for them
   TableOffer table{};
   std::string cuda{};                        ///< why it has no CUDA device; empty if it has
   bool check = false;                        ///< it wants check mode
@@ -62,7 +63,7 @@ void compare_offers(const std::vector<RankOffer>& offers);
 std::string who_lacks(const std::vector<RankOffer>& offers, const std::string& name, std::vector<int>& ranks);
 std::string who_lacks(const std::vector<OpenedBackends>& opened, const std::string& name, std::vector<int>& ranks);
 
-/// shm first, then by name: the order of preference if the program names no backends.
+/// The order of preference if the program lists no backends: `first`, then by name, the plugins' last choices last.
 std::vector<std::string> names_of_all(const std::vector<RankOffer>& offers, const std::string& first);
 
 /// What decides which backends to open. The result refers to the offers.

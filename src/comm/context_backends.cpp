@@ -124,6 +124,7 @@ RankOffer own_offer(const ContextOptions& options, const Rules& rules, const std
   for (const std::string& name : names) {
     KnownBackend* const known = find_backend(name);
     offer.reasons[name] = known ? known->unavailable() : "there is no such backend";
+    if (known && known->plugin() && known->plugin()->last_choice) offer.last_choices.insert(name);
   }
   return offer;
 }
@@ -189,7 +190,9 @@ void ContextState::make_backends(const ContextOptions& options) {
   agree_on_opened(opened, choice.named, made);
   const bool hierarchical =
       std::all_of(offers.begin(), offers.end(), [](const RankOffer& offer) { return offer.hierarchical; });
-  make_all_of_two(hierarchical ? with_every_pair(wanted) : wanted);
+  make_all_of_two(hierarchical                             ? with_every_pair(wanted)
+                  : !choice.named && choice.needed.empty() ? default_pair()
+                                                           : wanted);
   start_control(opened);
   check_rules(rules);
   note_job();

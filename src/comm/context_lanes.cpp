@@ -12,6 +12,7 @@
 #include "comm/context_state.hpp"
 #include "device/staged_lane.hpp"
 #include "device/stream_lane.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::core {
 namespace {
@@ -102,6 +103,11 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->slow_reductions = ready.capabilities.has(Trait::slow_reductions);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
   lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
+  for (int op = 0; op < op_count; ++op) {
+    lane->in_phases[static_cast<std::size_t>(op)] =
+        route::is_pair(lane->name) && is_collective(static_cast<Op>(op)) &&
+        ready.capabilities.native(static_cast<Op>(op), DType::f32, sum, Memory::host);
+  }
   // On stream lanes messages of a pair share a stream, whatever their tags
   lane->messages = MessageOrder(!lane->in_streams);
   lane->host = !staged && ready.capabilities.has_memory(Memory::host);

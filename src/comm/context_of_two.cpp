@@ -1,5 +1,5 @@
-// Backends made of two, such as shm+mpi, nccl+mpi or shm|ucx: those that a context's list names, and those that its
-// route table names and whose halves it has.
+// Backends made of two, such as shm+mpi, nccl+mpi or shm|ucx: those that a context's list names, without a list the
+// pair of its first backends, and those that its route table names and whose halves it has.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,11 +29,28 @@ std::vector<std::string> with_halves(const std::vector<std::string>& wanted) {
   return names;
 }
 
+/// Whether there are several hosts, and one of them has several ranks: elsewhere no comm uses a pair.
+bool ContextState::has_hosts_of_several_ranks() const {
+  const std::set<std::string> different(hosts.begin(), hosts.end());
+  return different.size() > 1 && different.size() < hosts.size();
+}
+
+/// The pair of the backends that host memory takes inside a host and between hosts where nothing else decides.
+std::vector<std::string> ContextState::default_pair() const {
+  const auto first = [&](bool inside) {
+    return std::find_if(backends_.begin(), backends_.end(), [&](const Ready& one) {
+      return one.capabilities.has(Trait::inside_host) == inside && one.capabilities.has_memory(Memory::host);
+    });
+  };
+  const auto inside = first(true), between = first(false);
+  if (!has_hosts_of_several_ranks() || inside == backends_.end() || between == backends_.end()) return {};
+  return {fmt::format("{}+{}", inside->backend->name(), between->backend->name())};
+}
+
 /// Where hosts have several ranks: each backend that can run inside a host, paired with every other between hosts; and
 /// on CUDA memory each that moves it, paired with every one that can cross hosts.
 std::vector<std::string> ContextState::with_every_pair(std::vector<std::string> wanted) const {
-  const std::set<std::string> different(hosts.begin(), hosts.end());
-  if (different.size() < 2 || different.size() == hosts.size()) return wanted;
+  if (!has_hosts_of_several_ranks()) return wanted;
   for (const Ready& inside : backends_) {
     const bool on_device = inside.capabilities.has_memory(Memory::cuda);
     if (!inside.capabilities.has(Trait::inside_host) && !on_device) continue;
@@ -105,7 +122,7 @@ void ContextState::make_all_of_two(const std::vector<std::string>& wanted) {
     const Capabilities capabilities(*backend);
     made.push_back({std::move(backend), capabilities, note});
   }
-  // After the plain ones: used only where a route names it
+  // After the plain ones: of these only a pair is used where no route names it, for the collectives it has (routing.cpp)
   for (Ready& ready : made) backends_.push_back(std::move(ready));
 }
 

@@ -88,7 +88,9 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::vector<std::string> names_made_of_two(const std::vector<std::string>& wanted) const;
   std::unique_ptr<Backend> make_of_two(const std::string& name) const;
   void make_all_of_two(const std::vector<std::string>& wanted);
+  bool has_hosts_of_several_ranks() const;
   std::vector<std::string> with_every_pair(std::vector<std::string> wanted) const;
+  std::vector<std::string> default_pair() const;
   void note_job();
   route::Shape shape_of(const std::vector<int>& world_ranks) const;
   void warn_fallback_shape(const CommState& comm, const route::Shape& shape);

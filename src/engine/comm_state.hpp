@@ -1,6 +1,7 @@
 // The state behind a Comm: its ranks, lanes and counters, and whether it has failed.
 #pragma once
 
+#include <bitset>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -55,6 +56,7 @@ struct LaneState {
   bool inside_host = false;      ///< Trait::inside_host: its small messages are copies in memory
   bool slow_reductions = false;  ///< Trait::slow_reductions
   bool default_for_host = false, default_for_cuda = false;  ///< the default where neither a rule nor the table decides
+  std::bitset<op_count> in_phases{};  ///< of a pair: what it does inside and between hosts in turn
   /// If set, it carries only messages between the ranks of this host (part of `lane`)
   const algorithms::HostLane* host_lane = nullptr;
   bool broken = false;                   ///< its progress() threw: it is not called again

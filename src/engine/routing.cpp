@@ -22,11 +22,16 @@ LaneState* lane_named(const Lanes& lanes, std::string_view name, Op op, Memory m
   return nullptr;
 }
 
-/// Without rules and rows: the backend that declares itself the default for this memory, or the first that handles it.
-/// Staging lanes come last in a comm, so CUDA memory is staged only where no backend handles it natively.
+/// Without rules and rows: the backend that declares itself the default for this memory; a pair, for what it does in
+/// phases; or the first that handles the memory. Staging lanes come last in a comm, so CUDA memory is staged only where
+/// no backend handles it natively.
 LaneState* built_in_choice(const Lanes& lanes, Op op, Memory memory) {
   for (const auto& lane : lanes) {
     if ((memory == Memory::cuda ? lane->default_for_cuda : lane->default_for_host) && lane->moves(op, memory))
+      return lane.get();
+  }
+  for (const auto& lane : lanes) {
+    if (memory == Memory::host && lane->in_phases[static_cast<std::size_t>(op)] && lane->moves(op, memory))
       return lane.get();
   }
   for (const auto& lane : lanes) {

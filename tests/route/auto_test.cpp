@@ -127,6 +127,18 @@ TEST_F(RoutingOfAComm, WithoutSharedMemoryTheFirstBackendServes) {
   EXPECT_EQ(taken(Routing({none, none, nullptr, {2, 2}}, lanes), Op::all_reduce, 64, Memory::cuda), "none");
 }
 
+TEST_F(RoutingOfAComm, WithoutSharedMemoryAPairServesTheCollectivesItHasInPhases) {
+  lanes.erase(lanes.begin() + 1);
+  lanes.push_back(make_lane());
+  lanes.back()->name = "shm+ucx";
+  lanes.back()->in_phases[static_cast<std::size_t>(Op::all_reduce)] = true;
+  const Routing routing({none, none, nullptr, {2, 2}}, lanes);
+  EXPECT_EQ(taken(routing, Op::all_reduce, 64), "shm+ucx/ fallback");
+  EXPECT_EQ(taken(routing, Op::gather, 64), "mpi/ fallback");
+  EXPECT_EQ(taken(routing, Op::send, 64), "mpi/ fallback");
+  EXPECT_EQ(taken(routing, Op::all_reduce, 64, Memory::cuda), "nccl/ fallback");
+}
+
 TEST_F(RoutingOfAComm, CudaMemoryIsStagedWhereNoBackendMovesIt) {
   for (FakeBackend* backend : {&mpi, &shm}) {
     lanes.push_back(make_lane());

@@ -2,6 +2,7 @@
 // otherwise.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -10,6 +11,7 @@
 
 #include "base/random.hpp"
 #include "harness/two_hosts.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley {
 namespace {
@@ -101,6 +103,26 @@ TEST(Hierarchical, SendsEachPartOfUnevenOperationsToWhereItBelongs) {
   if (!on_two_hosts([](Context& context) {
         Comm world = context.world();
         for (const std::int64_t count : {1, 30, 20'000}) uneven(world, count);
+      })) {
+    GTEST_SKIP() << test::no_hosts;
+  }
+}
+
+TEST(Hierarchical, AContextThatListsNoBackendsMakesOnePairAndPrefersOthersToGloo) {
+  if (!test::on_two_hosts({}, [](Context& context) {
+        std::vector<std::string> open;
+        for (const BackendInfo& one : context.backends()) {
+          if (one.available) open.push_back(one.name);
+        }
+        ASSERT_EQ(open.front(), "shm");
+        EXPECT_EQ(std::count_if(open.begin(), open.end(), route::is_pair), 1);
+        EXPECT_EQ(open.back(), "shm+" + (open[1] == "nccl" ? open[2] : open[1]));
+        const auto gloo = std::find(open.begin(), open.end(), "gloo");
+        EXPECT_EQ(gloo, open.end() - 2) << "gloo is the last library, before the pair";
+        Comm world = context.world();
+        std::vector<std::int32_t> values(1000, context.rank());
+        world.all_reduce(values, sum);
+        EXPECT_EQ(values, std::vector<std::int32_t>(1000, 6));
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
