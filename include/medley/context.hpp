@@ -21,15 +21,14 @@ namespace core {
 class ContextState;
 }
 
-/// Whether a progress thread of the context drives pending operations while the program is outside Medley. `automatic`:
-/// started once something needs it, such as CUDA buffers over a host backend, and not before, since it takes a core's
-/// time from the ranks.
+/// Whether a progress thread of the context drives pending operations while the program is outside Medley. `automatic`
+/// starts it once something needs it, such as CUDA buffers over a host backend: it takes processor time from the ranks.
 enum class UseThread : std::uint8_t { automatic, never, always };
 
 /// Options of a context; empty fields come from the launcher's environment.
 struct ContextOptions {
-  /// In order of preference; empty: MEDLEY_BACKENDS or all that work; {"auto"}: those that the table and the rules can
-  /// choose
+  /// In order of preference. Empty: MEDLEY_BACKENDS, or all that work on all ranks, in the built-in order
+  /// (docs/routing.md). {"auto"}: those that the table and the rules can choose
   std::vector<std::string> backends{};
   /// Which backend carries which operation, see medley/rules.hpp; empty: MEDLEY_RULES
   std::string rules{};
@@ -77,22 +76,25 @@ class MEDLEY_API Context {
   Context() : Context(ContextOptions{}) {}
   explicit Context(std::vector<std::string> backends) : Context(ContextOptions{.backends = std::move(backends)}) {}
   explicit Context(ContextOptions options);
-  ~Context();  ///< waits for no other rank; comms that outlive it refuse every call
+  /// Pending operations fail with Error(aborted). Small sends that Medley has buffered are delivered, within a few
+  /// seconds. It does not wait until other ranks leave. Comms that outlive the context refuse every call.
+  ~Context();
   Context(Context&&) noexcept;
   Context& operator=(Context&&) noexcept;
 
   Comm world() const;  ///< the comm of all ranks of the job
-  /// A comm of the listed world ranks, in that order. Only they call it; Comm::split and subset need every rank.
-  /// The name is the same on all of them and unused in the job so far.
+  /// A comm of the listed world ranks, in that order. Only these ranks call it, whereas all ranks of a comm call
+  /// Comm::split() and subset(). They pass the same name, which the job has not used before.
   Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
   int rank() const noexcept;  ///< of this process in the world, from 0
   int size() const noexcept;  ///< number of ranks of the world
-  /// Those that were named, otherwise all that some rank knows; `reason` says why one is not available.
+  /// The backends that ContextOptions::backends or MEDLEY_BACKENDS lists; without a list, all that any rank has.
+  /// BackendInfo::reason says why one cannot be used.
   const std::vector<BackendInfo>& backends() const noexcept;
   const TableInfo& table() const noexcept;  ///< the route table in use
   /// With ContextOptions::online: the latest 256 decisions about routes, the oldest first.
   std::vector<RouteDecision> route_decisions() const;
-  /// Drives all pending operations; for program loops that wait for something else. Blocking calls do so too.
+  /// Drives all pending operations, for program loops that wait for something else. Blocking calls do the same.
   void progress();
 
  private:

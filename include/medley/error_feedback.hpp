@@ -1,5 +1,5 @@
-// What lossy compression left out of a tensor so far, to be sent with its next values. One per tensor, held by the
-// program.
+// What lossy compression has not sent of a tensor yet; it is added to the tensor's next values. The program keeps one
+// for each tensor.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace algorithms {
 class FeedbackAccess;
 }
 
-/// Passed to every all_reduce, reduce or reduce_scatter of one tensor (Options::feedback). Like a buffer it belongs to
-/// the operation until that is complete, and operations with the same object run in the order of issue. It takes 4
-/// bytes for each element.
+/// Pass it to every all_reduce, reduce or reduce_scatter of one tensor (Options::feedback). Like a buffer it belongs to
+/// the operation until that is complete. Operations with the same object run one after the other, in issue order. It
+/// takes 4 bytes for each element.
 class ErrorFeedback {
  public:
   ErrorFeedback() = default;
@@ -24,8 +24,8 @@ class ErrorFeedback {
 
   /// Elements of the tensor; 0 before the first operation.
   std::int64_t count() const noexcept { return count_; }
-  /// What is still to be sent of this rank's values; for checkpoints and statistics. Empty for a tensor in CUDA memory
-  /// that is compressed on the device: its residual is there too.
+  /// What is still to be sent of this rank's values, for checkpoints and statistics. Empty where a tensor in CUDA
+  /// memory is compressed on the device: its residual is on the device, too.
   std::span<float> residual() noexcept { return residual_; }
   /// The same for the part of the result that this rank computes and sends to the others; empty for reduce_scatter.
   std::span<float> result_residual() noexcept { return result_; }

@@ -21,12 +21,14 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins. OP may be `*`. A size is
-/// that of the whole tensor (docs/routing.md); both ends are inclusive, and either may be left out. Sends and receives
-/// take the same route, set by `send`, `recv` or `p2p`. Rules with a size apply to them only on comms with exact sizes
-/// (CommOptions::exact): elsewhere a receive buffer may be larger than its message. BACKEND+CODEC compresses;
-/// auto+CODECS leaves the route to the table and allows it these codecs (docs/compression.md). gatherv, scatterv and
-/// all_to_allv are routed by the size of an earlier such call, which the ranks have agreed on.
+/// OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons; the first match wins (docs/routing.md).
+///
+/// - OP: an operation, or `*`. `send`, `recv` and `p2p` all mean sends and receives, which take the same route.
+/// - FROM-TO: sizes of the whole tensor in bytes. Both ends are inclusive, and either may be left out. Rules with a
+///   size apply to sends and receives only on comms with exact sizes (CommOptions::exact). gatherv, scatterv and
+///   all_to_allv are routed by the size of an earlier such call, on which the ranks have agreed.
+/// - BACKEND: one that the comm does not have skips the rule. BACKEND+CODEC compresses; auto+CODECS leaves the route to
+///   the table and allows it these codecs (docs/compression.md).
 class MEDLEY_API Rules {
  public:
   Rules() = default;

@@ -18,8 +18,8 @@
 
 namespace medley {
 
-/// Of the libmedley.so that is loaded, as MEDLEY_MAKE_VERSION gives it. libmedley.so.0.1 serves programs built with any
-/// 0.1.x.
+/// The version of the libmedley.so that is loaded, in the form of MEDLEY_MAKE_VERSION. A program built with any 0.1.x
+/// can use any libmedley.so.0.1.
 MEDLEY_API int library_version() noexcept;
 
 }  // namespace medley

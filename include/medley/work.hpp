@@ -16,10 +16,11 @@ namespace core {
 class Operation;
 }
 
-/// Copies share one operation. Dropping the last copy does not cancel it; its buffers must outlive its completion.
+/// Copies refer to the same operation. Destroying the last copy does not cancel the operation: its buffers must live
+/// until it is complete.
 class MEDLEY_API Work {
  public:
-  Work() noexcept = default;                                                     ///< a completed one
+  Work() noexcept = default;                                                     ///< of an operation that is complete
   explicit Work(core::Operation* operation) noexcept : operation_(operation) {}  ///< takes over one reference
   Work(const Work& other) noexcept;
   Work(Work&& other) noexcept : operation_(std::exchange(other.operation_, nullptr)), source_(other.source_) {}
@@ -32,15 +33,17 @@ class MEDLEY_API Work {
     if (operation_) drop();
   }
 
-  /// Waits until the operation completes, driving every other pending operation meanwhile. Throws its error.
-  /// With a deadline: throws Error(timeout) once it has passed; the operation's comm is unusable after that.
-  /// On CUDA memory: makes the operation's stream wait for it. The host waits only until that wait can be enqueued:
-  /// not at all over nccl; over other backends, until the copy of the result to the device is enqueued. Later failures
-  /// are reported by wait_host(), test(), error() and the comm's next call.
+  /// Waits until the operation is complete, and drives every other pending operation meanwhile. Throws its error.
+  ///
+  /// - With a deadline: throws Error(timeout) once it has passed. The operation's comm cannot be used after that.
+  /// - On CUDA memory: makes the operation's stream wait for it. The host waits until that wait can be enqueued. Over
+  ///   nccl that is at once, unless operations are pending that the host must drive; over other backends, when the copy
+  ///   of the result to the device is enqueued. Later failures are reported by wait_host(), test(), error() and the
+  ///   comm's next call.
   void wait();
   void wait(std::chrono::nanoseconds deadline);
 
-  /// The same, but the host waits for completion on CUDA memory too.
+  /// The same, but on CUDA memory, too, the host waits until the operation is complete.
   void wait_host();
   void wait_host(std::chrono::nanoseconds deadline);
 
@@ -57,16 +60,16 @@ class MEDLEY_API Work {
   /// may issue operations; it must not throw, and should not take long.
   void on_complete(std::function<void()> callback);
 
-  /// Whether it is complete; makes progress on pending operations, never blocks, throws the operation's error.
+  /// Whether it is complete. Drives pending operations, never blocks, throws the operation's error.
   bool test();
 
-  /// Whether it is complete, with or without an error; makes no progress.
+  /// Whether it is complete, with or without an error. Drives nothing: a loop over it alone may never end.
   bool complete() const noexcept;
 
   /// The error it ended with, or null; does not throw and does not wait. Valid as long as this Work.
   const Error* error() const noexcept;
 
-  /// For a completed receive: the rank that sent the message. -1 for other operations.
+  /// Of a complete receive: the rank that sent the message. -1 for other operations.
   int source() const noexcept;
 
  private:

@@ -54,8 +54,9 @@ int run_watch(WatchArguments& given) {
 void add_watch(CLI::App& app) {
   auto given = std::make_shared<WatchArguments>();
   CLI::App* command = add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
-                                  "medley watch\n  medley watch out/run7 --until-problem --json "
-                                  "verdicts.json || scancel $SLURM_JOB_ID",
+                                  "medley watch\n  medley watch out/run7 --stuck 120 --until-problem --json "
+                                  "verdicts.json; [ $? -eq 1 ] && grep -Eq '\"(gone|stuck)\"' verdicts.json && "
+                                  "scancel $SLURM_JOB_ID",
                                   [given] { return run_watch(*given); });
   command->add_option(
       "DIR", given->request.path,
