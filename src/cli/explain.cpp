@@ -50,8 +50,9 @@ void print(const tune::Explanation& answer, const std::string& path) {
              answer.measured_on);
   if (!answer.found) {
     fmt::print("no row: the built-in order counts, {}\n",
-               answer.asked.memory == Memory::cuda ? "nccl, or the first backend that moves CUDA memory"
-                                                   : "shm inside a host, or the first backend of the context");
+               answer.asked.memory == Memory::cuda
+                   ? "nccl, or the first backend that moves CUDA memory"
+                   : "shm inside a host, between hosts a pair or the first backend of the context");
     return;
   }
   fmt::print("route: {}/{}\n", answer.route.backend, answer.route.algorithm);

@@ -42,7 +42,8 @@ const std::map<std::string, std::string>& topics() {
        "docs/plan.md lists the keys.\n"},
       {"routes",
        "A route is a backend and one of its algorithms. The call decides first ({.backend = \"mpi\"}), then rules, then a measured\n"
-       "table, then the built-in order: nccl for CUDA tensors, shm inside a host, otherwise the first backend of the context.\n"
+       "table, then the built-in order: nccl for CUDA tensors, shm inside a host, between hosts a pair such as shm+mpi for most\n"
+       "collectives, otherwise the first backend of the context.\n"
        "Rules: OP[:FROM-TO][@MEMORY]=BACKEND[/ALGORITHM], separated by semicolons, such as\n"
        "  all_reduce:0-4K=shm; all_to_all=mpi/pairwise; *@cuda=nccl; *=gloo\n"
        "Tables: medley tune writes one, medley explain says what it chooses. docs/routing.md and docs/tuning.md have the rest.\n"},
