@@ -1,8 +1,9 @@
 // medley watch: repeated verdicts on a running job, for a person, a job script or Prometheus.
 #include "trace/watch_job.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <csignal>
 #include <ctime>
 
@@ -14,7 +15,7 @@ namespace {
 
 struct WatchArguments {
   trace::WatchRequest request;
-  std::string json;
+  std::string kinds, json;
 };
 
 volatile std::sig_atomic_t watch_interrupted = 0;
@@ -39,7 +40,16 @@ void show(const WatchArguments& given, const trace::WatchReport& report,
   std::fflush(stdout);
 }
 
+std::string verdict_kind(const std::string& text) {
+  const auto known = trace::verdict_kinds();
+  if (std::find(known.begin(), known.end(), text) == known.end())
+    throw Error(ErrorKind::invalid,
+                fmt::format("--kinds: there is no verdict '{}'; there are {}", text, fmt::join(known, ", ")));
+  return text;
+}
+
 int run_watch(WatchArguments& given) {
+  for (const std::string& kind : parse_list(given.kinds)) given.request.kinds.insert(verdict_kind(kind));
   if (given.request.path.empty()) given.request.path = core::flight_folder();
   std::signal(SIGINT, [](int) { watch_interrupted = 1; });
   const trace::WatchResult result =
@@ -53,11 +63,11 @@ int run_watch(WatchArguments& given) {
 
 void add_watch(CLI::App& app) {
   auto given = std::make_shared<WatchArguments>();
-  CLI::App* command = add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
-                                  "medley watch\n  medley watch out/run7 --stuck 120 --until-problem --json "
-                                  "verdicts.json; [ $? -eq 1 ] && grep -Eq '\"(gone|stuck)\"' verdicts.json && "
-                                  "scancel $SLURM_JOB_ID",
-                                  [given] { return run_watch(*given); });
+  CLI::App* command =
+      add_command(app, "watch", "Verdicts on a running job: who is late, who is stuck in what",
+                  "medley watch\n  medley watch out/run7 --stuck 120 --until-problem --kinds gone,stuck; "
+                  "[ $? -ne 1 ] || scancel $SLURM_JOB_ID",
+                  [given] { return run_watch(*given); });
   command->add_option(
       "DIR", given->request.path,
       "The job's recorders: a flight recorder's folder, or the one MEDLEY_TRACE names; of "
@@ -77,6 +87,8 @@ void add_watch(CLI::App& app) {
   command->add_flag("--once", given->request.once, "Look once");
   command->add_flag("--until-problem", given->request.until_problem,
                     "Stop, with 1, at the first rank that is gone, stopped, stuck or late");
+  command->add_option("--kinds", given->kinds,
+                      "The verdicts that count as a problem, such as gone,stuck; default: all");
   command
       ->add_option("--prometheus", given->request.prometheus, "Serve the verdicts as metrics on this port of the host")
       ->check(CLI::Range(1, 65535));

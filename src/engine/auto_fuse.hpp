@@ -1,5 +1,5 @@
 // Automatic fusion on one comm: the agreement of its ranks on how many of the collected collectives travel together
-// (docs/guarantees.md, "Fused collectives"). Owned by the comm, under the engine's lock.
+// (docs/proofs.md, "Fused collectives"). Owned by the comm, under the engine's lock.
 #pragma once
 
 #include <chrono>

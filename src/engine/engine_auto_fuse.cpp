@@ -2,7 +2,7 @@
 //
 // Every rank offers how many of its first collected operations could start now, that is, have no earlier operation to
 // wait for. The smallest offer is what all ranks issue. So waits, time and memory may decide on a rank when it offers
-// and how many, but never which operations meet (docs/guarantees.md, "Fused collectives").
+// and how many, but never which operations meet (docs/proofs.md, "Fused collectives").
 #include <algorithm>
 #include <medley/sdk/current_error.hpp>
 #include <utility>

@@ -1,4 +1,4 @@
-// Fused collectives: lists of tensors that are issued together, and the scopes that collect them (docs/guarantees.md,
+// Fused collectives: lists of tensors that are issued together, and the scopes that collect them (docs/proofs.md,
 // "Fused collectives"). Which tensors share a message is decided by fuse::compose.
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Routes that change in a running job (MEDLEY_ONLINE=1): divides the collectives of a comm into windows, times a few of
 // them, exchanges the times with the other ranks, and takes its routes from route::OnlineDecider, which decides alike
-// on all of them (docs/guarantees.md, "Routes that change in a running job"). Owned by the comm, under the engine's
+// on all of them (docs/proofs.md, "Routes that change in a running job"). Owned by the comm, under the engine's
 // lock.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Decides when an operation may start: after earlier operations on the same memory, in lane order, in message order,
-// and in the launch order of a device (docs/guarantees.md has the rules, docs/proofs.md the proof that they suffice). Starts
+// and in the launch order of a device (docs/proofs.md has the rules and the proof that they suffice). Starts
 // operations when nothing blocks them, and calls no library itself. The engine owns one, under its lock.
 #pragma once
 

@@ -3,7 +3,7 @@
 // - Comms that share a device must launch in one order on all ranks. So a held collective also holds later collectives of other
 //   stream lanes.
 // - Two ranks that connect for their first message copy to the device in NCCL's own streams. CUDA maps streams to few work
-//   queues, and behind a kernel that waits for the peer these copies may wait for ever (docs/guarantees.md). So a collective is
+//   queues, and behind a kernel that waits for the peer these copies may wait for ever (docs/proofs.md). So a collective is
 //   held while an earlier message connects, for a second at most.
 // - A pair such as nccl+mpi launches its last phase when the host has finished the one before, which no place in the order of issue
 //   determines. So a collective is held while an earlier one has launches left, again for a second at most.

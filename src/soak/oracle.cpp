@@ -22,7 +22,7 @@ std::pair<std::int64_t, std::int64_t> part_of(const Side& side, int r, int n) {
   return {side.count / n * r, side.count / n};
 }
 
-/// The error that a codec may add to inputs of this magnitude (docs/guarantees.md, "Compressed data").
+/// The error that a codec may add to inputs of this magnitude (docs/proofs.md, "Compressed data").
 double error_of(const Step& step, double largest) {
   const auto bound = compress::bound_of(compress::parse_spec(step.algorithm.substr(1)), step.dtype).value();
   const auto n = static_cast<double>(step.shares.size());

@@ -157,16 +157,20 @@ void find_changes(const Trace& trace, double now, const WatchOptions& options, W
   out.verdicts.push_back(std::move(v));
 }
 
-int weight(const WatchVerdict& v) {
-  static const std::vector<std::string> order = {"gone",  "stopped", "mismatch", "failed",
-                                                 "stuck", "late",    "slower",   "exposed"};
-  return static_cast<int>(std::find(order.begin(), order.end(), v.kind) - order.begin());
+constexpr std::string_view kinds_by_weight[] = {"gone",  "stopped", "mismatch", "failed",
+                                                "stuck", "late",    "slower",   "exposed"};
+
+auto weight(const WatchVerdict& v) {
+  return std::find(std::begin(kinds_by_weight), std::end(kinds_by_weight), v.kind) - std::begin(kinds_by_weight);
 }
 
 }  // namespace
 
-bool WatchReport::alarming() const {
-  return std::any_of(verdicts.begin(), verdicts.end(), [](const WatchVerdict& v) { return v.alarming; });
+std::span<const std::string_view> verdict_kinds() { return kinds_by_weight; }
+
+bool WatchReport::alarming(const std::set<std::string>& kinds) const {
+  return std::any_of(verdicts.begin(), verdicts.end(),
+                     [&](const WatchVerdict& v) { return v.alarming && (kinds.empty() || kinds.contains(v.kind)); });
 }
 
 WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,

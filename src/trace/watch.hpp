@@ -4,7 +4,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/trace.hpp"
@@ -42,13 +45,17 @@ struct WatchReport {
   std::size_t ranks = 0;
   std::int64_t operations = 0;         ///< issued by all ranks so far
   std::vector<WatchVerdict> verdicts;  ///< worst first
-  bool alarming() const;
+  /// Whether a verdict of these kinds is alarming, or of any kind if none is named.
+  bool alarming(const std::set<std::string>& kinds = {}) const;
 };
 
 /// `now_ns` is on the trace's clock, on which all ranks are aligned: their own clocks drift apart by tens of µs a
 /// second, which would make a rank of a healthy job late. Processes in any order; a rank without one is unknown.
 WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, double now_ns,
                          const WatchOptions& options);
+
+/// The kinds of verdicts, the worst first.
+std::span<const std::string_view> verdict_kinds();
 
 /// The state of a process on this host.
 ProcessState process_state(std::int64_t pid);

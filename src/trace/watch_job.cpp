@@ -93,7 +93,7 @@ WatchResult watch(const WatchRequest& request, const WatchHooks& hooks) {
     absent = look ? 0 : absent + 1;
     if (look) {
       metrics = prometheus_text(look->report);
-      result.alarmed = look->report.alarming();
+      result.alarmed = look->report.alarming(request.kinds);
       hooks.looked(look->report, fresh.of(look->report));
     }
     const double passed = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

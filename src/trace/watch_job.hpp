@@ -20,7 +20,8 @@ struct WatchRequest {
   double for_s = 0;      ///< stop after this time; 0: when the job ends
   int prometheus = 0;    ///< a port of this host that serves the verdicts; 0: none
   bool once = false;
-  bool until_problem = false;  ///< stop at the first alarming verdict
+  bool until_problem = false;     ///< stop at the first alarming verdict
+  std::set<std::string> kinds{};  ///< of the verdicts that count as a problem; empty: all that are alarming
 };
 
 /// One look at a job.

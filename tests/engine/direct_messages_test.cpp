@@ -1,5 +1,5 @@
 // Messages that are complete when they are issued, and those that must not be: a pending operation touches their
-// memory, or an earlier message of their peer and tag is not started yet (docs/guarantees.md).
+// memory, or an earlier message of their peer and tag is not started yet (docs/proofs.md).
 #include <gtest/gtest.h>
 
 #include <array>

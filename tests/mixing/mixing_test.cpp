@@ -1,5 +1,5 @@
 // The programs known to hang when communication libraries are mixed without rules, each over all pairs of
-// backends. docs/guarantees.md says which rule keeps each of them from hanging.
+// backends. docs/proofs.md says which rule keeps each of them from hanging.
 //   MEDLEY_TEST_RANKS     processes (forked here, the default), threads, or launched: this is one rank of a job
 //   MEDLEY_TEST_BACKENDS  those to pair; by default all that work here, mpi only when launched
 #include <fmt/format.h>

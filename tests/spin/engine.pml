@@ -1,5 +1,5 @@
 /* The engine over its lanes: which operation starts when, on three ranks, overlapping comms and two backends.
- * (src/engine/scheduler.cpp, src/engine/progress.cpp, docs/guarantees.md)
+ * (src/engine/scheduler.cpp, src/engine/progress.cpp, docs/proofs.md)
  *
  * Modelled: every rank runs a program that is hard for a mixed runtime: it issues its operations one after the other,
  * waiting immediately for those in `blocking`, then waits for all. The engine makes progress only while the rank is inside a

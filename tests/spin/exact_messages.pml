@@ -1,4 +1,4 @@
-/* Messages of one pair and tag on a comm with exact sizes (docs/guarantees.md, "Messages of exact size"): each size belongs to one
+/* Messages of one pair and tag on a comm with exact sizes (docs/proofs.md, "Messages of exact size"): each size belongs to one
  * of two lanes, each lane matches in order, and the engine starts messages of a lane in order of issue. Rank 0 sends K messages and
  * rank 1 receives K, with all combinations of sizes. A right program (equal sizes on both ends) must pair the k-th send with
  * the k-th receive. In a wrong one nobody may wait for ever, and no receive may count as right whose message has another number:

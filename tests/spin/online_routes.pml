@@ -1,4 +1,4 @@
-/* Routes that change in a running job (docs/guarantees.md, "Routes that change in a running job"; src/engine/online_routes.cpp). The
+/* Routes that change in a running job (docs/proofs.md, "Routes that change in a running job"; src/engine/online_routes.cpp). The
  * collectives of a comm form windows. With the last operation of window w a rank sends its times of window w - 1 to all others; before the
  * first operation of window k gets its route, the rank combines all ranks' times of window k - LAG and plans the window: its length, the
  * route in use, and an operation that tries the other route. Ranks measure whatever they like, issue async or wait for each operation,

@@ -65,6 +65,18 @@ status=0
 kill "$watcher"
 wait "$watcher" 2>/dev/null || true
 stop
+# A slow look may call a rank late: only the kinds asked for end the watch.
+start kinds
+kill -STOP "$(pid_of "$work/kinds/rank-0001.trace")"
+status=0
+timeout 60 "$medley" watch "$work/kinds" --until-problem --kinds gone,mismatch --every 0.1 --for 1 >"$work/screen" || status=$?
+[ $status = 0 ] && grep -q stopped "$work/screen" || fail "another kind: $status $(cat "$work/screen")"
+timeout 60 "$medley" watch "$work/kinds" --until-problem --kinds gone,stopped --every 0.1 >"$work/screen" || status=$?
+[ $status = 1 ] || fail "the kind asked for: $status $(cat "$work/screen")"
+status=0
+"$medley" watch "$work/kinds" --kinds gone,asleep 2>"$work/err" || status=$?
+[ $status = 2 ] && grep -q "there is no verdict 'asleep'; there are gone, stopped" "$work/err" || fail "an unknown kind: $status $(cat "$work/err")"
+stop
 start killed
 kill -KILL "$(pid_of "$work/killed/rank-0001.trace")"
 named gone "$work/killed"
