@@ -5,9 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <medley/comm.hpp>
@@ -37,7 +39,7 @@ struct ContextOptions {
   int rank = -1;                   ///< with size and store: this rank, set explicitly
   int size = 0;                    ///< the number of ranks, where `rank` is set
   std::shared_ptr<Store> store{};  ///< the rendezvous of this context's ranks; one rank needs none
-  int device = 0;                  ///< the CUDA device of this rank
+  int device = -1;  ///< the CUDA device of this rank; -1: the ranks of a host take its devices round-robin
   /// Also combine two backends, such as shm+mpi, where several hosts have several ranks
   bool hierarchical = false;
   /// For finding the ranks and connecting, and the default for operations
@@ -75,6 +77,8 @@ class MEDLEY_API Context {
  public:
   Context() : Context(ContextOptions{}) {}
   explicit Context(std::vector<std::string> backends) : Context(ContextOptions{.backends = std::move(backends)}) {}
+  explicit Context(std::initializer_list<std::string_view> backends)
+      : Context(std::vector<std::string>(backends.begin(), backends.end())) {}
   explicit Context(ContextOptions options);
   /// Pending operations fail with Error(aborted). Small sends that Medley has buffered are delivered, within a few
   /// seconds. It does not wait until other ranks leave. Comms that outlive the context refuse every call.
@@ -86,8 +90,11 @@ class MEDLEY_API Context {
   /// A comm of the listed world ranks, in that order. Only these ranks call it, whereas all ranks of a comm call
   /// Comm::split() and subset(). They pass the same name, which the job has not used before.
   Comm make_comm(const std::string& name, std::span<const int> world_ranks, const CommOptions& options = {}) const;
-  int rank() const noexcept;  ///< of this process in the world, from 0
-  int size() const noexcept;  ///< number of ranks of the world
+  int rank() const noexcept;        ///< of this process in the world, from 0
+  int size() const noexcept;        ///< number of ranks of the world
+  int local_rank() const noexcept;  ///< of this process among the world's ranks on its host, from 0
+  int local_size() const noexcept;  ///< number of ranks of the world on this host
+  int device() const noexcept;      ///< the CUDA device whose buffers operations take
   /// The backends that ContextOptions::backends or MEDLEY_BACKENDS lists; without a list, all that any rank has.
   /// BackendInfo::reason says why one cannot be used.
   const std::vector<BackendInfo>& backends() const noexcept;

@@ -103,7 +103,6 @@ ContextState::ContextState(const ContextOptions& options)
   rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
   make_backends(options);
-  device = options.device;
   engine->allow_thread(options.progress_thread != UseThread::never);
   if (options.progress_thread == UseThread::always) engine->start_thread();
 }
@@ -161,6 +160,14 @@ void ContextState::register_comm(const std::shared_ptr<CommState>& comm) {
     early = failed_early_.extract(comm->name);
   }
   if (early) engine->fail_from_peer(*comm, early.mapped());
+}
+
+int ContextState::local_size() const {
+  return static_cast<int>(std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(rank)]));
+}
+
+int ContextState::local_rank() const {
+  return static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, hosts[static_cast<std::size_t>(rank)]));
 }
 
 route::Shape ContextState::shape_of(const std::vector<int>& world_ranks) const {
@@ -261,6 +268,9 @@ Comm Context::make_comm(const std::string& name, std::span<const int> world_rank
 
 int Context::rank() const noexcept { return state_->rank; }
 int Context::size() const noexcept { return state_->size; }
+int Context::local_rank() const noexcept { return state_->local_rank(); }
+int Context::local_size() const noexcept { return state_->local_size(); }
+int Context::device() const noexcept { return state_->device; }
 const std::vector<BackendInfo>& Context::backends() const noexcept { return state_->infos; }
 const TableInfo& Context::table() const noexcept { return state_->table_info; }
 std::vector<RouteDecision> Context::route_decisions() const { return state_->engine->route_decisions(); }

@@ -174,8 +174,9 @@ void ContextState::make_backends(const ContextOptions& options) {
   if (records() && !recorder) recorder = std::make_unique<Recorder>(RecordedRank{rank, size, offers[0].job});
   if (recorder) engine->record_to(std::move(recorder));
   why_no_cuda_ = why_not_all_have_cuda(offers);
-  const BackendParams params = params_from(offers, options.device, until);
-  hosts = params.hosts;
+  for (const RankOffer& offer : offers) hosts.push_back(offer.host);
+  device = options.device >= 0 ? options.device : default_device();
+  const BackendParams params = params_from(offers, until);
   BackendChoice choice{.names = names_to_try(wanted), .named = !wanted.empty()};
   if (!choice.named) {
     choice.names = names_of_all(offers, known_backends().front()->name());
@@ -198,11 +199,14 @@ void ContextState::make_backends(const ContextOptions& options) {
   note_job();
 }
 
-BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const {
+/// Ranks of a host take its devices round-robin. Under a launcher that shows each rank one device, that is device 0.
+int ContextState::default_device() const { return why_no_device().empty() ? local_rank() % device_count() : 0; }
+
+BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, Deadline until) const {
   BackendParams params{.rank = rank,
                        .size = size,
-                       .device = on_device,
-                       .hosts = {},
+                       .device = device,
+                       .hosts = hosts,
                        .cores = 1,
                        .device_times = traces(),
                        .store = store,
@@ -210,7 +214,6 @@ BackendParams ContextState::params_from(const std::vector<RankOffer>& offers, in
   const RankOffer& mine = offers[static_cast<std::size_t>(rank)];
   std::vector<std::string> here, machine;
   for (const RankOffer& offer : offers) {
-    params.hosts.push_back(offer.host);
     if (offer.host == mine.host) here.push_back(offer.cores);
     if (offer.kernel == mine.kernel) machine.push_back(offer.cores);
   }

@@ -46,6 +46,10 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   /// Throws when a rule names a backend that the context does not have.
   void check_rules(const Rules& checked) const;
 
+  /// Of the ranks on this host, how many there are, or how many before this one.
+  int local_size() const;
+  int local_rank() const;
+
   int rank = 0;
   int size = 1;
   int device = 0;
@@ -78,7 +82,8 @@ class ContextState : public std::enable_shared_from_this<ContextState> {
   std::unique_ptr<LaneState> connect_intra_host(CommState& comm);
   void make_routes(CommState& comm, const Rules& own_rules, const CommTraits& traits);
   void register_comm(const std::shared_ptr<CommState>& comm);
-  BackendParams params_from(const std::vector<RankOffer>& offers, int on_device, Deadline until) const;
+  BackendParams params_from(const std::vector<RankOffer>& offers, Deadline until) const;
+  int default_device() const;
   OpenedBackends open_backends(const BackendChoice& choice, const FoundTable& found,
                                const std::vector<RankOffer>& offers, const BackendParams& params,
                                std::map<std::string, std::unique_ptr<Backend>>& made);

@@ -123,6 +123,8 @@ TEST(Hierarchical, AContextThatListsNoBackendsMakesOnePairAndPrefersOthersToGloo
         std::vector<std::int32_t> values(1000, context.rank());
         world.all_reduce(values, sum);
         EXPECT_EQ(values, std::vector<std::int32_t>(1000, 6));
+        EXPECT_EQ(context.local_rank(), context.rank() % places);
+        EXPECT_EQ(context.local_size(), places);
       })) {
     GTEST_SKIP() << test::no_hosts;
   }
