@@ -237,8 +237,9 @@ enum class Trait : std::uint8_t {
   slow_reductions,   ///< Medley's algorithms over its messages are faster than its own nonblocking reductions
   /// In streams: the first message to a peer connects the pair, which a running collective could block
   connects_lazily,
+  sends_now,  ///< Lane::send_now() sends small messages
 };
-inline constexpr int trait_count = 5;
+inline constexpr int trait_count = 6;
 
 /// One communication library in one context.
 class Backend {

@@ -24,10 +24,9 @@ namespace {
   check_tag(check, tag);
 }
 
-/// Whether to try the short ways of the engine: inside a host, for messages that name nothing but a tag and a backend.
-[[gnu::always_inline]] inline bool is_short(const core::CommState& comm, Memory memory, const Options& options) {
-  return comm.short_messages && memory == Memory::host && options.algorithm.empty() && options.compress.empty() &&
-         !options.feedback;
+/// Whether to try the short ways of the engine: for messages that name nothing but a tag and a backend.
+[[gnu::always_inline]] inline bool is_plain(Memory memory, const Options& options) {
+  return memory == Memory::host && options.algorithm.empty() && options.compress.empty() && !options.feedback;
 }
 
 [[gnu::always_inline]] inline Call send_call(const ConstBuffer& buffer, int to, int tag, const Options& options) {
@@ -81,14 +80,15 @@ Message incoming(Buffer buffer, int from, int tag) { return {false, buffer, from
 Work Comm::send(const ConstBuffer& buffer, int to, const Options& options) {
   core::CommState& comm = state();
   check_send(comm, buffer, to, options.tag);
-  if (is_short(comm, buffer.memory, options) && comm.engine->send_now(comm, buffer, to, options)) return {};
+  const bool may_be_short = comm.short_sends && is_plain(buffer.memory, options);
+  if (may_be_short && comm.engine->send_now(comm, buffer, to, options)) return {};
   return issue_send(state_, buffer, to, options);
 }
 
 Work Comm::recv(const Buffer& buffer, int from, const Options& options) {
   check_recv(state(), buffer, from, options.tag);
   Work work;
-  const bool may_be_short = options.async && is_short(*state_, buffer.memory, options);
+  const bool may_be_short = options.async && is_plain(buffer.memory, options);
   if (may_be_short && state_->engine->receive(state_, buffer, from, options, work.operation_, work.source_)) [[likely]]
     return work;
   int source = -1;

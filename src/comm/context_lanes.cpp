@@ -101,6 +101,7 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
   lane->connects_lazily = ready.capabilities.has(Trait::connects_lazily);
   lane->inside_host = ready.capabilities.has(Trait::inside_host);
   lane->slow_reductions = ready.capabilities.has(Trait::slow_reductions);
+  lane->sends_now = !staged && ready.capabilities.has(Trait::sends_now);
   lane->default_for_host = ready.capabilities.has(Trait::default_for_host);
   lane->default_for_cuda = ready.capabilities.has(Trait::default_for_cuda);
   for (int op = 0; op < op_count; ++op) {

@@ -1,5 +1,5 @@
-// How a message that its library has started and not completed becomes a pending operation. Used by the engine's ways
-// for messages.
+// What the engine's ways for messages share: showing one to ranks that ask while its library has it, and making it a
+// pending operation once its library has started and not completed it.
 #pragma once
 
 #include "engine/engine.hpp"
@@ -7,6 +7,25 @@
 namespace medley::core {
 
 inline std::int64_t bytes_of(const Access& access) { return access.end - access.begin; }
+
+/// Shows a message on the status board while its library has it: a rank that is stuck there cannot answer. Inside a host
+/// it is a copy in memory, in which nothing can be stuck.
+class ShowInLibrary {
+ public:
+  [[gnu::always_inline]] ShowInLibrary(StatusBoard& board, const CommState& comm, const LaneState& lane, Op op,
+                                       int peer)
+      : board_(!lane.inside_host && comm.status ? &board : nullptr) {
+    if (board_) board_->show_inline(*comm.status, lane.place, op, peer);
+  }
+  [[gnu::always_inline]] ~ShowInLibrary() {
+    if (board_) board_->hide_inline();
+  }
+  ShowInLibrary(const ShowInLibrary&) = delete;
+  ShowInLibrary& operator=(const ShowInLibrary&) = delete;
+
+ private:
+  StatusBoard* board_;
+};
 
 /// What add(), adopt() and look_for_launch() find out for other operations is known here: nothing holds it, nothing
 /// follows it yet, and on host memory it is launched. `shared` owns `comm`.

@@ -55,6 +55,7 @@ struct LaneState {
   bool connects_lazily = false;  ///< Trait::connects_lazily
   bool inside_host = false;      ///< Trait::inside_host: its small messages are copies in memory
   bool slow_reductions = false;  ///< Trait::slow_reductions
+  bool sends_now = false;        ///< Trait::sends_now
   bool default_for_host = false, default_for_cuda = false;  ///< the default where neither a rule nor the table decides
   std::bitset<op_count> in_phases{};  ///< of a pair: what it does inside and between hosts in turn
   /// If set, it carries only messages between the ranks of this host (part of `lane`)
@@ -94,9 +95,8 @@ class CommState {
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   LaneState* last_named = nullptr;  ///< the lane of the last message whose call named a backend
-  /// Whether to try Engine::send_now() and receive(): the last message went inside a host
-  bool short_messages = true;
-  bool exact = false;  ///< every receive has the size of its message (CommOptions::exact)
+  bool short_sends = true;          ///< whether to try Engine::send_now(): the last message's lane has it
+  bool exact = false;               ///< every receive has the size of its message (CommOptions::exact)
   /// With exact sizes on several hosts: the lane of messages inside this host
   LaneState* intra_host_lane = nullptr;
   std::shared_ptr<MessageSizes> message_sizes;  ///< with exact sizes, where messages take several lanes

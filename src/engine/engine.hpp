@@ -70,8 +70,8 @@ class Engine final : private Progress::Events {
   /// A send on host memory without algorithm or codec: true if the message has left, which is its end
   /// (engine_send.cpp). False, with nothing done: issue it.
   bool send_now(CommState& comm, const ConstBuffer& buffer, int to, const Options& options);
-  /// An async receive inside a host without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as
-  /// the result of issue(). False, with nothing done: issue it.
+  /// An async receive without algorithm or codec, by a short way (engine_receive.cpp). `pending` is as the result of
+  /// issue(). False, with nothing done: issue it.
   bool receive(const std::shared_ptr<CommState>& comm, const Buffer& buffer, int from, const Options& options,
                Operation*& pending, int& source);
   /// Issues several operations as a batch; the result is complete when all are. If one cannot be issued after others
@@ -224,9 +224,11 @@ class Engine final : private Progress::Events {
                        const Route& route, const Options& options, int& source, Record*& recorded);
   Operation* start_message(const std::shared_ptr<CommState>& comm, const Call& call, const Options& options,
                            const Route& route, const Access& access, int& source);
-  Operation* poll_started(Operation* message, const std::shared_ptr<CommState>& comm, const Options& options,
+  Operation* poll_started(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options,
                           const Route& route, const Access& access, Transfer* transfer, std::uint64_t begun,
                           int& source);
+  Operation* fail_taken(Operation& message, const std::shared_ptr<CommState>& comm, const Options& options,
+                        const Route& route, Transfer* transfer, std::uint64_t begun);
   void adopt_message(Operation& message, const std::shared_ptr<CommState>& shared, const CommState& comm,
                      const Options& options, const Access& access, LaneState& lane, Transfer* transfer,
                      std::uint64_t begun);

@@ -65,7 +65,7 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   try {
     const Hold hold(*this);
     const Route& route = admit_message(comm, call, options.backend);
-    comm.short_messages = route.lane->inside_host;
+    comm.short_sends = route.lane->sends_now;
     count_message(comm, call, options.backend);
     if (!options.async && idle_locked() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
@@ -87,38 +87,33 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
   const std::uint64_t begun = ticks();
-  // Inside a host it is a copy in memory, which no library can be stuck in.
-  const bool shown = !lane.inside_host && comm.status;
-  if (shown) board_.show_inline(*comm.status, lane.place, call.op, call.root);
+  const ShowInLibrary shown(board_, comm, lane, call.op, call.root);
   Transfer* transfer = nullptr;
   try {
     transfer = lane.filled->start(call);
   } catch (...) {
     return fail_message(shared, call, options, route, nullptr, begun, current_error());
   }
-  Operation* pending = nullptr;
-  if (transfer) {
-    pending = OperationPool::take();
-    pending->call = call;
-    pending = poll_started(pending, shared, options, route, access, transfer, begun, source);
-  } else {
+  if (!transfer) {
     end_at_issue(comm, call, options, route, access, begun);
+    return nullptr;
   }
-  if (shown) board_.hide_inline();
-  return pending;
+  Operation* const message = OperationPool::take();
+  message->call = call;
+  return poll_started(*message, shared, options, route, access, transfer, begun, source);
 }
 
 /// The message, an operation of the pool whose `call` is set, is with its library. Null if it is complete at its first
 /// poll.
-Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommState>& shared, const Options& options,
+Operation* Engine::poll_started(Operation& message, const std::shared_ptr<CommState>& shared, const Options& options,
                                 const Route& route, const Access& access, Transfer* transfer, std::uint64_t begun,
                                 int& source) {
   CommState& comm = *shared;
   LaneState& lane = *route.lane;
-  const Call& call = message->call;
+  const Call& call = message.call;
   bool waits = false;
   try {
-    waits = transfer->poll_when_ready(progress_.ready(), *message);
+    waits = transfer->poll_when_ready(progress_.ready(), message);
     if (!waits && transfer->poll() == Poll::complete) {
       check_size(comm, call, *transfer);
       source = sender_of(call, *transfer);
@@ -126,24 +121,31 @@ Operation* Engine::poll_started(Operation* message, const std::shared_ptr<CommSt
       transfer = nullptr;
     }
   } catch (...) {
-    const Call failed = call;
-    OperationPool::keep(*message);
-    return fail_message(shared, failed, options, route, transfer, begun, current_error());
+    return fail_taken(message, shared, options, route, transfer, begun);
   }
   if (!transfer) {
     end_at_issue(comm, call, options, route, access, begun);
-    OperationPool::keep(*message);
+    OperationPool::keep(message);
     return nullptr;
   }
-  message->record = number_of(record_message(comm, call, route, options.async, begun, 0));
+  message.record = number_of(record_message(comm, call, route, options.async, begun, 0));
   if (!call.algorithm.empty()) [[unlikely]] {  // the caller's string may be gone before it ends
-    message->algorithm = call.algorithm;
-    message->call.algorithm = message->algorithm;
+    message.algorithm = call.algorithm;
+    message.call.algorithm = message.algorithm;
   }
-  adopt_message(*message, shared, comm, options, access, lane, transfer, begun);
-  waits ? progress_.add_waiting(*message) : progress_.add(*message);
+  adopt_message(message, shared, comm, options, access, lane, transfer, begun);
+  waits ? progress_.add_waiting(message) : progress_.add(message);
   if (thread_ && options.async) thread_->nudge();  // a caller that waits makes the progress itself
-  return message;
+  return &message;
+}
+
+/// In a handler, for an operation of the pool: the current exception is its error.
+[[gnu::cold, gnu::noinline]] Operation* Engine::fail_taken(Operation& message, const std::shared_ptr<CommState>& comm,
+                                                           const Options& options, const Route& route,
+                                                           Transfer* transfer, std::uint64_t begun) {
+  const Call failed = message.call;
+  OperationPool::keep(message);
+  return fail_message(comm, failed, options, route, transfer, begun, current_error());
 }
 
 /// A message that is complete for its caller.

@@ -1,7 +1,5 @@
-// Async receives inside a host that nothing holds: the call is filled in where the operation keeps it, and the receive
+// Async receives on host memory that nothing holds: the call is filled in where the operation keeps it, and the receive
 // is posted. Whatever is not as usual takes the way of all messages (engine_message.cpp).
-#include <medley/sdk/current_error.hpp>
-
 #include "engine/adopt_message.hpp"
 #include "engine/message_record.hpp"
 
@@ -18,7 +16,7 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   auto* const begin = static_cast<std::byte*>(buffer.data);
   const Access access{begin, begin + buffer.bytes(), true};
   LaneState& lane = *route->lane;
-  if (!lane.inside_host || !scheduler_.may_start(access, lane)) return false;
+  if (!scheduler_.may_start(access, lane)) return false;
   comm.count(false);
   Operation* const message = OperationPool::take();
   Call& call = message->call;  // of an earlier message: what those never set is as in a new one
@@ -34,17 +32,16 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   call.algorithm = {};
   call.stream = options.stream;
   const std::uint64_t begun = ticks();
+  const ShowInLibrary shown(board_, comm, lane, Op::recv, from);
   Transfer* transfer = nullptr;
   try {
     transfer = lane.filled->start(call);
   } catch (...) {
-    const Call failed = call;
-    OperationPool::keep(*message);
-    pending = fail_message(shared, failed, options, *route, nullptr, begun, current_error());
+    pending = fail_taken(*message, shared, options, *route, nullptr, begun);
     return true;
   }
-  if (!transfer->poll_when_ready(progress_.ready(), *message)) {  // its message is there
-    pending = poll_started(message, shared, options, *route, access, transfer, begun, source);
+  if (!transfer->poll_when_ready(progress_.ready(), *message)) {  // its message is there, or it is polled as usual
+    pending = poll_started(*message, shared, options, *route, access, transfer, begun, source);
     return true;
   }
   const MessageFields fields{Op::recv, buffer.dtype, from, options.tag, 0, buffer.count};

@@ -1,7 +1,7 @@
-// Sends on host memory that leave when they are issued: an eager message over shm. They never become an operation, not
-// even a Call: checks, one copy into the pipe and a record. Whatever is not as usual takes the way of all messages
-// (engine_message.cpp).
-#include "engine/engine.hpp"
+// Sends on host memory that leave when they are issued: an eager message over shm or ucx. They never become an
+// operation, not even a Call: checks, one copy into the library's memory and a record. Whatever is not as usual takes the
+// way of all messages (engine_message.cpp).
+#include "engine/adopt_message.hpp"
 #include "engine/message_record.hpp"
 
 namespace medley::core {
@@ -17,7 +17,10 @@ bool Engine::send_now(CommState& comm, const ConstBuffer& buffer, int to, const 
   LaneState& lane = *route->lane;
   if (!scheduler_.may_start({begin, begin + bytes, false}, lane)) return false;
   const std::uint64_t begun = ticks();
-  if (!lane.filled->send_now(to, options.tag, begin, static_cast<std::size_t>(bytes))) return false;
+  {
+    const ShowInLibrary shown(board_, comm, lane, Op::send, to);
+    if (!lane.filled->send_now(to, options.tag, begin, static_cast<std::size_t>(bytes))) return false;
+  }
   comm.count(false);
   if (recorder_) [[likely]] {
     const MessageFields fields{Op::send, buffer.dtype, to, options.tag, buffer.count, 0};

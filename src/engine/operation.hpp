@@ -88,41 +88,43 @@ class Operation final : public Recycled<Operation>, public Polled {
  public:
   enum class State : std::uint8_t { waiting, active, complete };
 
+  // What a message uses comes first, in as few cache lines as possible: dozens may be pending, and each is looked at when it
+  // is issued and when it ends.
   std::atomic<int> references{1};
-  std::atomic<State> state{State::waiting};  ///< complete is stored last, with release
-  std::shared_ptr<CommState> comm;
-  LaneState* lane = nullptr;  ///< while `open_route` is set, a placeholder
-  Call call;
-  std::shared_ptr<std::int64_t[]> lists;  ///< storage of the call's counts and offsets
-  std::string algorithm;                  ///< storage of the call's algorithm
-  Dependencies dependencies{};            ///< storage of the call's dependencies
-  std::uint64_t sequence = 0;
-  std::uint64_t record = 0;  ///< its number in the recorder
-  int slot = -1;             ///< slot on the status board
-  Deadline deadline{};
-  Transfer* transfer = nullptr;
-  std::optional<Error> error;
   std::atomic<int> source{-1};  ///< source of a receive, once known; relaxed: a number alone, and final once complete
-
-  ListLinks<Operation> among_pending;  ///< in order of issue
-  ListLinks<Operation> among_active;   ///< those that are polled
-  bool needs_host = false;             ///< counted by StreamOrder: the host still has work to do for it
-
-  // Scheduler state.
-  Accesses accesses;
-  std::uint64_t order = 0;           ///< order of issue in this engine
-  std::uint64_t last_dependent = 0;  ///< the order of the last operation that was made to follow this one
-  bool orphaned = false;             ///< an operation that it waited for failed before it started
-  OpenRoute open_route;              ///< what the ranks have yet to agree on before its route is decided
-  OnlineTicket online;               ///< where routes are measured in the running job
-  std::uint64_t timed_from = 0;      ///< of a timed operation: when it started
-  bool started_at_issue = false;     ///< a message on host memory that nothing held (engine_message.cpp)
+  std::atomic<State> state{State::waiting};  ///< complete is stored last, with release
+  bool needs_host = false;                   ///< counted by StreamOrder: the host still has work to do for it
+  bool started_at_issue = false;             ///< a message on host memory that nothing held (engine_message.cpp)
   /// It ended well and left nothing in its lists: OperationPool keeps it for the next message
   bool reusable = false;
-  /// Where the hazard index has its only range, while that is in its short list
-  std::uint32_t few_at = 0;
   bool launched = false;      ///< started, and on CUDA memory also in its stream
   bool stream_waits = false;  ///< wait() has made a stream wait for it: complete for the caller
+  bool orphaned = false;      ///< an operation that it waited for failed before it started
+  bool followed = false;      ///< one of the three lists of dependents below is or was not empty
+  int slot = -1;              ///< slot on the status board
+  /// Where the hazard index has its only range, while that is in its short list
+  std::uint32_t few_at = 0;
+  std::shared_ptr<CommState> comm;
+  LaneState* lane = nullptr;  ///< while `open_route` is set, a placeholder
+  Transfer* transfer = nullptr;
+  std::uint64_t sequence = 0;
+  std::uint64_t record = 0;          ///< its number in the recorder
+  std::uint64_t order = 0;           ///< order of issue in this engine
+  std::uint64_t last_dependent = 0;  ///< the order of the last operation that was made to follow this one
+  Deadline deadline{};
+  ListLinks<Operation> among_pending;  ///< in order of issue
+  Accesses accesses;
+  Call call;
+  std::vector<std::function<void()>> callbacks;  ///< called, without the lock, when it is complete
+  ListLinks<Operation> among_active;             ///< those that are polled
+
+  std::string algorithm;                  ///< storage of the call's algorithm
+  std::shared_ptr<std::int64_t[]> lists;  ///< storage of the call's counts and offsets
+  Dependencies dependencies{};            ///< storage of the call's dependencies
+  std::optional<Error> error;
+  OpenRoute open_route;          ///< what the ranks have yet to agree on before its route is decided
+  OnlineTicket online;           ///< where routes are measured in the running job
+  std::uint64_t timed_from = 0;  ///< of a timed operation: when it started
   /// Operations whose streams this one's stream waits for; a reference each
   std::vector<Operation*> follows;
   int blockers = 0;                     ///< holds: earlier operations, an undecided route, the consistency check
@@ -143,7 +145,6 @@ class Operation final : public Recycled<Operation>, public Polled {
   std::string named_backend;  ///< of a collected operation, if its call named one
   /// The operation of a Work in a fuse scope; once issued, `batch` is what carries it
   bool of_tensor = false;
-  std::vector<std::function<void()>> callbacks;  ///< called, without the lock, when it is complete
 
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as known.

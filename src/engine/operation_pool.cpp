@@ -54,7 +54,7 @@ void OperationPool::keep(Operation& operation) noexcept {
     return;
   }
   operation.last_dependent = 0;
-  operation.orphaned = operation.reusable = operation.stream_waits = false;
+  operation.orphaned = operation.reusable = operation.stream_waits = operation.followed = false;
   // relaxed: nobody else refers to it any more
   operation.source.store(-1, std::memory_order_relaxed);
   operation.among_pending.next = list.first;

@@ -11,6 +11,7 @@ void Progress::remove_active(Operation& operation) {
   if (next_ == &operation) next_ = ActiveList::next(operation);
   if (resume_ == &operation) resume_ = ActiveList::next(operation);
   active_.erase(operation);
+  --active_count_;
 }
 
 bool Progress::add_another(LaneState& lane) {
@@ -73,7 +74,7 @@ bool Progress::poll_ready() {
   while (Polled* const first = ready_.front()) {
     Operation& operation = static_cast<Operation&>(*first);
     ready_.erase(operation);
-    if (look(operation) != Poll::complete) active_.push_back(operation);
+    if (look(operation) != Poll::complete) add_active(operation);
     any = true;
   }
   return any;
@@ -94,7 +95,7 @@ bool Progress::run(Extent extent) {
   moment_ = 0;
   for (std::size_t i = 0; i < lanes_.size(); ++i) move_lane(*lanes_[i]);
   bool moved = poll_ready();
-  const std::size_t all = active_.size();
+  const std::size_t all = active_count_;
   moved = poll_from(active_.front(), all <= polled_in_a_pass ? all : oldest) || moved;
   if (all > polled_in_a_pass) {
     // The others round-robin: some, or as many as it takes to find one that moved.

@@ -33,7 +33,7 @@ class MEDLEY_API Progress {
 
   /// A started operation is polled until it is removed; if its transfer says when, only then.
   void add(Operation& operation) {
-    if (!operation.transfer->poll_when_ready(ready_, operation)) active_.push_back(operation);
+    if (!operation.transfer->poll_when_ready(ready_, operation)) add_active(operation);
     add_lane(*operation.lane);
   }
   /// The same for one whose transfer will put it on ready().
@@ -67,11 +67,15 @@ class MEDLEY_API Progress {
   /// Given by the lanes with active operations; lanes that are only undelivered are polled beside them.
   Waiting how_to_wait() const;
   /// How many are polled in every pass.
-  std::size_t active() const { return active_.size(); }
+  std::size_t active() const { return active_count_; }
 
  private:
   static constexpr std::size_t oldest = polled_in_a_pass / 2, others = polled_in_a_pass - oldest;
 
+  void add_active(Operation& operation) {
+    active_.push_back(operation);
+    ++active_count_;
+  }
   void remove_active(Operation& operation);
   bool add_another(LaneState& lane);
   void move_lane(LaneState& lane);
@@ -81,7 +85,8 @@ class MEDLEY_API Progress {
   void count_undelivered();
 
   Events& events_;
-  ActiveList active_;              ///< polled in every pass, in order of start
+  ActiveList active_;  ///< polled in every pass, in order of start
+  std::size_t active_count_ = 0;
   PollList ready_;                 ///< whose transfers asked for a poll, in that order
   Operation* next_ = nullptr;      ///< the next to poll in the running pass
   Operation* resume_ = nullptr;    ///< where the next pass resumes beyond the oldest

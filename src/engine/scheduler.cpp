@@ -27,8 +27,9 @@ std::size_t Scheduler::most_started(const LaneState& lane) {
 }
 
 /// A reference each: the comm may fail and the caller drop the operation before the earlier one releases it.
-void Scheduler::behind(std::vector<Operation*>& list, Operation& operation) {
-  list.push_back(&operation);
+void Scheduler::behind(Operation& earlier, Dependents list, Operation& operation) {
+  (earlier.*list).push_back(&operation);
+  earlier.followed = true;
   hold(operation);
 }
 
@@ -39,7 +40,7 @@ void Scheduler::hold(Operation& operation) {
 
 /// Two that touch the same memory. In streams the later one launches after the earlier one and waits for it there.
 void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
-  if (!both_in_streams(earlier, operation)) return behind(earlier.after_completion, operation);
+  if (!both_in_streams(earlier, operation)) return behind(earlier, &Operation::after_completion, operation);
   // Launched collectives of one lane run in its stream, in order. Compressed ones have kernels in another stream.
   const bool one_stream =
       !compress::is_compressed(earlier.call.algorithm) && !compress::is_compressed(operation.call.algorithm);
@@ -52,12 +53,12 @@ void Scheduler::behind_memory(Operation& earlier, Operation& operation) {
 }
 
 void Scheduler::behind_launch(Operation& earlier, Operation& operation) {
-  if (!earlier.launched) behind(earlier.after_start, operation);
+  if (!earlier.launched) behind(earlier, &Operation::after_start, operation);
 }
 
 void Scheduler::behind_all_launches(Operation& earlier, Operation& collective) {
   if (earlier.after_launches.empty()) earlier.launch_limit = std::chrono::steady_clock::now() + longest_launching;
-  behind(earlier.after_launches, collective);
+  behind(earlier, &Operation::after_launches, collective);
 }
 
 /// In lane order: libraries match collectives by their order.
@@ -68,7 +69,7 @@ void Scheduler::order_in_lane(Operation& operation, bool even_if_dependent) {
     behind_launch(*before.back(), operation);
   if (!lane.in_streams) {
     const std::size_t most = most_started(lane);
-    if (before.size() >= most) behind(before[before.size() - most]->after_completion, operation);
+    if (before.size() >= most) behind(*before[before.size() - most], &Operation::after_completion, operation);
   }
   before.push_back(&operation);
 }
@@ -170,9 +171,12 @@ void Scheduler::finished(Operation& operation) {
   if (!operation.follows.empty()) {
     for (Operation* earlier : std::exchange(operation.follows, {})) earlier->release();
   }
-  if (!operation.after_completion.empty()) release_all(std::exchange(operation.after_completion, {}));
-  if (!operation.after_start.empty()) release_all(std::exchange(operation.after_start, {}));
-  if (!operation.after_launches.empty()) release_all(std::exchange(operation.after_launches, {}));
+  if (operation.followed) release_dependents(operation);
+}
+
+void Scheduler::release_dependents(Operation& operation) {
+  for (const Dependents list : {&Operation::after_completion, &Operation::after_start, &Operation::after_launches})
+    release_all(std::exchange(operation.*list, {}));
 }
 
 void Scheduler::look_for_late_launches() {

@@ -66,11 +66,8 @@ class MEDLEY_API Scheduler {
     hazards_.remove(message);
     streams_.finished(message);
     if (!message.lane->messages.empty()) message.lane->messages.remove(message);
-    if (!message.after_completion.empty()) release_all(std::exchange(message.after_completion, {}));
-    if (!message.after_start.empty()) [[unlikely]]
-      release_all(std::exchange(message.after_start, {}));
-    if (!message.after_launches.empty()) [[unlikely]]
-      release_all(std::exchange(message.after_launches, {}));
+    if (message.followed) [[unlikely]]
+      release_dependents(message);
   }
   /// Called before failing operations, which have their error set, are finished: the dependents of an operation that
   /// has not started inherit its own dependencies.
@@ -81,7 +78,9 @@ class MEDLEY_API Scheduler {
   const StreamOrder& streams() const { return streams_; }
 
  private:
-  static void behind(std::vector<Operation*>& list, Operation& operation);
+  using Dependents = std::vector<Operation*> Operation::*;
+  static void behind(Operation& earlier, Dependents list, Operation& operation);
+  void release_dependents(Operation& operation);
   static void behind_memory(Operation& earlier, Operation& operation);
   static void behind_launch(Operation& earlier, Operation& operation);
   static void behind_all_launches(Operation& earlier, Operation& collective);

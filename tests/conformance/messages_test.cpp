@@ -216,6 +216,26 @@ TEST_P(Messages, of_every_length_around_the_limits_of_the_protocols_arrive_in_or
   });
 }
 
+TEST_P(Messages, of_more_than_a_librarys_memory_holds_arrive_in_order) {
+  if (over_nccl()) GTEST_SKIP() << "NCCL needs equal sizes; others are an error (cuda_test.cpp)";
+  with_ranks(GetParam(), [](Comm& comm) {
+    const int to = (comm.rank() + 1) % comm.size(), from = (comm.rank() + comm.size() - 1) % comm.size();
+    constexpr std::int64_t bytes[] = {8, 92, 93, 24, 2000, 64};  // what UCX sends at once, and what it may keep back
+    constexpr std::size_t messages = 600;
+    std::vector<Letter> in, out;
+    std::vector<Work> works;
+    for (std::size_t i = 0; i < messages; ++i) {
+      in.emplace_back(bytes[i % std::size(bytes)], DType::i8);
+      out.push_back(Letter::written(i, comm.rank(), bytes[i % std::size(bytes)], DType::i8));
+    }
+    for (Letter& letter : out) works.push_back(comm.send(letter.buffer(), to, {.async = true}));
+    for (Letter& letter : in) works.push_back(comm.recv(letter.buffer(), from, {.async = true}));
+    for (Work& work : works) work.wait();
+    for (std::size_t i = 0; i < messages; ++i) in[i].expect(i, from, bytes[i % std::size(bytes)]);
+    comm.barrier();
+  });
+}
+
 TEST_P(Messages, in_a_batch_complete_together_in_any_order_of_the_list) {
   with_ranks(GetParam(), [](Comm& comm) {
     const int n = comm.size();

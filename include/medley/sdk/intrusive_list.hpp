@@ -1,5 +1,5 @@
 // An intrusive doubly linked list: an operation joins and leaves in constant time, without allocation. Used for the
-// engine's lists of operations.
+// engine's lists of operations. It does not count its elements.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,7 @@ struct ListLinks {
 template <class T, ListLinks<T> T::*member>
 class IntrusiveList {
  public:
-  bool empty() const { return size_ == 0; }
-  std::size_t size() const { return size_; }
+  bool empty() const { return !first_; }
   T* front() const { return first_; }
   static T* next(const T& element) { return (element.*member).next; }
   static bool contains(const T& element) { return (element.*member).linked; }
@@ -27,14 +26,12 @@ class IntrusiveList {
     element.*member = {last_, nullptr, true};
     (last_ ? (last_->*member).next : first_) = &element;
     last_ = &element;
-    ++size_;
   }
   void erase(T& element) {
     ListLinks<T>& links = element.*member;
     (links.previous ? (links.previous->*member).next : first_) = links.next;
     (links.next ? (links.next->*member).previous : last_) = links.previous;
     links = {};
-    --size_;
   }
 
   void clear() {
@@ -66,7 +63,6 @@ class IntrusiveList {
  private:
   T* first_ = nullptr;
   T* last_ = nullptr;
-  std::size_t size_ = 0;
 };
 
 }  // namespace medley

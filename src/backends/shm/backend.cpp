@@ -32,7 +32,9 @@ class ShmBackend final : public Backend {
   }
   EventCount* event_count() override { return &host_peers_; }
   bool fixed_order() const override { return true; }
-  bool has(Trait trait) const override { return trait == Trait::default_for_host || trait == Trait::inside_host; }
+  bool has(Trait trait) const override {
+    return trait == Trait::default_for_host || trait == Trait::inside_host || trait == Trait::sends_now;
+  }
   std::vector<std::string_view> algorithms(Op op) const override {
     return Algorithm::names(op, host_peers_.direct_reads());
   }

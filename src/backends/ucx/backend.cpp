@@ -31,6 +31,7 @@ class UcxBackend final : public Backend {
   std::unique_ptr<Lane> connect(const CommParams& params) override {
     return std::make_unique<UcxLane>(params, worker_, peers_, ids_, store_agent_);
   }
+  bool has(Trait trait) const override { return trait == Trait::sends_now; }
   EventCount* event_count() override { return &worker_.event_count(); }
 
  private:

@@ -25,6 +25,9 @@ constexpr auto longest_answer = 1s;
 // Whether an awaited rank has left is queried from the store in one of this many checks, some 200 ms.
 constexpr std::uint64_t checks_per_question = 10;
 
+// A cell of UCX's shared-memory FIFO (128 bytes) without the headers of UCT and UCP.
+constexpr std::size_t bytes_of_cell = 92;
+
 std::string left_key(int rank) { return fmt::format("left/{}", rank); }
 
 /// For the oldest comm numbers, on the agent's thread: whether all ranks have left, so that the number may be reused.
@@ -95,6 +98,18 @@ Transfer* UcxLane::start(const Call& call) {
   }
   pool.give(message);
   return nullptr;
+}
+
+/// UCX copies what fits into a cell of its shared memory at once, unless that is full or earlier messages wait.
+bool UcxLane::send_now(int to, int tag, const void* data, std::size_t bytes) {
+  if (bytes > bytes_of_cell || worker_.may_linger(bytes) || given_up_ || worker_.stopped()) return false;
+  Endpoint* const endpoint = peer(to).endpoint.get();
+  if (!endpoint || endpoint->failed()) return false;
+  ucp_request_param_t param;
+  param.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucp_tag_t tagged = make_tag(their_ids_[static_cast<std::size_t>(to)], rank_, tag);
+  return ucp_tag_send_nbx(endpoint->handle(), data, bytes, tagged, &param) == nullptr;
 }
 
 void UcxLane::answered(int rank) noexcept {

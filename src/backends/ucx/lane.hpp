@@ -22,6 +22,7 @@ class UcxLane final : public Lane {
   ~UcxLane() override;
 
   Transfer* start(const Call& call) override;
+  bool send_now(int to, int tag, const void* data, std::size_t bytes) override;
   void progress() override { worker_.progress(seen_); }
   bool undelivered() const override { return !peers_.flushed_in_a_pause(); }
   void check() override;
