@@ -44,8 +44,4 @@ inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) 
   if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
 }
 
-/// Large messages are split into segments of this size, so that combining or forwarding one overlaps the arrival of
-/// the next.
-inline constexpr std::size_t segment_bytes = 256 * 1024;
-
 }  // namespace medley::algorithms

@@ -3,6 +3,7 @@
 #include "algorithms/knomial.hpp"
 
 #include "algorithms/algorithms.hpp"
+#include "algorithms/counted_segments.hpp"
 
 namespace medley::algorithms {
 namespace {
@@ -12,15 +13,15 @@ Task broadcast_down(Job& job, int radix) {
   const bool root = tree.parent() < 0;
   const std::size_t bytes = job.bytes(root ? job.call.in_count : job.call.out_count);
   const std::byte* data = root ? job.in() : job.out();
+  const CountedSegments segments(static_cast<std::int64_t>(bytes), 1);
+  const auto bytes_of = [&segments](int i) { return static_cast<std::size_t>(segments.count(i)); };
   std::vector<Messages::Ticket> got;
-  for (std::size_t at = 0; !root && at < bytes; at += segment_bytes) {
-    got.push_back(job.messages.recv(job.out() + at, std::min(segment_bytes, bytes - at), tree.parent()));
-  }
-  for (std::size_t at = 0, piece = 0; at < bytes; at += segment_bytes, ++piece) {
-    if (!root) co_await job.messages.done(got[piece]);
-    for (auto child = tree.children().rbegin(); child != tree.children().rend(); ++child) {
-      job.messages.send(data + at, std::min(segment_bytes, bytes - at), child->rank);
-    }
+  for (int i = 0; !root && i < segments.number(); ++i)
+    got.push_back(job.messages.recv(job.out() + segments.at(i), bytes_of(i), tree.parent()));
+  for (int i = 0; i < segments.number(); ++i) {
+    if (!root) co_await job.messages.done(got[static_cast<std::size_t>(i)]);
+    for (auto child = tree.children().rbegin(); child != tree.children().rend(); ++child)
+      job.messages.send(data + segments.at(i), bytes_of(i), child->rank);
   }
   co_await job.messages.all();
 }

@@ -2,6 +2,7 @@
 // combined in a fixed order, the smallest subtree first: |error| <= (k-1)·ceil(log_k n)·u·Σ|x|, u = 2^-53 for
 // f64 and 2^-24 for f32, f16 and bf16, the last two plus one rounding of the result.
 #include "algorithms/algorithms.hpp"
+#include "algorithms/counted_segments.hpp"
 #include "algorithms/knomial.hpp"
 
 namespace medley::algorithms {
@@ -44,12 +45,11 @@ Task reduce_up(Job& job, int radix) {
   const Tree tree(job.rank, job.size, job.call.root, radix);
   const Combiner combiner = job.combiner();
   const bool root = tree.parent() < 0;
-  const std::int64_t count = job.call.in_count;
-  const std::int64_t most = std::min(count, static_cast<std::int64_t>(segment_bytes / combiner.wire()));
+  const CountedSegments segments(job.call.in_count, combiner.wire());
+  const std::int64_t most = segments.longest();
   if (tree.size() == 1) {
-    for (std::int64_t at = 0; at < count; at += most) {
-      job.messages.send(job.in(at), job.bytes(std::min(most, count - at)), tree.parent());
-    }
+    for (int i = 0; i < segments.number(); ++i)
+      job.messages.send(job.in(segments.at(i)), job.bytes(segments.count(i)), tree.parent());
     co_await job.messages.all();
     co_return;
   }
@@ -57,21 +57,21 @@ Task reduce_up(Job& job, int radix) {
   Arrivals arrivals[] = {{job, tree, combiner, most}, {job, tree, combiner, most}};
   const Scratch partials(2 * static_cast<std::size_t>(most) * combiner.wire());
   Messages::Ticket sent[] = {0, 0};
-  if (count > 0) arrivals[0].post(most);
-  for (std::int64_t at = 0, piece = 0; at < count; at += most, ++piece) {
-    const std::int64_t now = std::min(most, count - at);
-    if (at + most < count) arrivals[(piece + 1) % 2].post(std::min(most, count - at - most));
-    std::byte* partial = partials.data() + static_cast<std::size_t>(piece % 2 * most) * combiner.wire();
-    co_await job.messages.done(sent[piece % 2]);
+  if (segments.number() > 0) arrivals[0].post(segments.count(0));
+  for (int i = 0; i < segments.number(); ++i) {
+    const std::int64_t at = segments.at(i), now = segments.count(i);
+    if (i + 1 < segments.number()) arrivals[(i + 1) % 2].post(segments.count(i + 1));
+    std::byte* partial = partials.data() + static_cast<std::size_t>(i % 2 * most) * combiner.wire();
+    co_await job.messages.done(sent[i % 2]);
     combiner.load(partial, job.in(at), now);
     for (std::size_t c = 0; c < tree.children().size(); ++c) {
-      co_await job.messages.done(arrivals[piece % 2].ticket(c));
-      arrivals[piece % 2].combine_into(partial, c, now);
+      co_await job.messages.done(arrivals[i % 2].ticket(c));
+      arrivals[i % 2].combine_into(partial, c, now);
     }
     if (root) {
       combiner.finish(job.out(at), partial, now);
     } else {
-      sent[piece % 2] = job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
+      sent[i % 2] = job.messages.send(partial, static_cast<std::size_t>(now) * combiner.wire(), tree.parent());
     }
   }
   co_await job.messages.all();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/grow.hpp>
 
 namespace medley::algorithms {
 
@@ -32,7 +33,7 @@ Messages::Ticket Messages::start(const Call& message) {
   call.memory = whole_.memory;
   call.stream = whole_.stream;
   call.tag = tag_;
-  active_.reserve(active_.size() + 1);  // a failed allocation must not lose a transfer
+  make_room_for_one(active_);  // a failed allocation must not lose a transfer
   Transfer* transfer = lane_.start(call);
   moved_ = true;
   if (!transfer) return 0;

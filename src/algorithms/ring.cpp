@@ -7,20 +7,22 @@
 #include <vector>
 
 #include "algorithms/algorithms.hpp"
+#include "algorithms/counted_segments.hpp"
 
 namespace medley::algorithms {
 namespace {
 
-/// A slice in segments that are sent one after another.
+/// The part of a rank in segments.
 struct SegmentRange {
-  std::int64_t at, count, most;
-  int number() const { return static_cast<int>((count + most - 1) / most); }
-  std::int64_t segment_at(int i) const { return at + i * most; }
-  std::int64_t segment_count(int i) const { return std::min(most, count - i * most); }
+  std::int64_t at;
+  CountedSegments segments;
+  int number() const { return segments.number(); }
+  std::int64_t segment_at(int i) const { return at + segments.at(i); }
+  std::int64_t segment_count(int i) const { return segments.count(i); }
 };
 
 SegmentRange segments_of(const Parts& parts, int rank, std::size_t element) {
-  return {parts.at(rank), parts.count(rank), static_cast<std::int64_t>(segment_bytes / element)};
+  return {parts.at(rank), CountedSegments(parts.count(rank), element)};
 }
 
 std::int64_t largest(const Parts& parts, int n) {

@@ -5,6 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <medley/sdk/pause.hpp>
 
 namespace medley {
@@ -54,7 +58,13 @@ void BiasedLock::lock_shared() noexcept {
 /// Several threads may revoke at once; each waits until the owner has left.
 [[gnu::cold]] void BiasedLock::revoke() noexcept {
   revoking_.store(true, std::memory_order_seq_cst);
-  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+  if (!membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) && !membarrier(MEMBARRIER_CMD_GLOBAL)) {
+    std::fprintf(stderr,
+                 "medley: membarrier() worked when this context was made and fails now: %s; a system call filter must "
+                 "allow it or be installed before the context is made\n",
+                 std::strerror(errno));
+    std::abort();  // without it two threads could hold the lock
+  }
   // Pairs with the release stores in lock() and unlock(): what the owner wrote under the lock is seen.
   for (int spins = 0; inside_.load(std::memory_order_acquire); ++spins) {
     if (spins < 100) {

@@ -135,7 +135,7 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
   const bool shares_core = lane.event_count && lane.event_count->spins() == 0;
   const bool brief = lane.inside_host && bytes <= cache_line_bytes && !shares_core;
   std::uint64_t begun = brief ? 0 : ticks();
-  bool at_once = false;
+  bool at_once = false, in_progress = false;
   if (comm.status) board_.show_inline(*comm.status, lane.place, call.op, call.root);
   try {
     transfer = lane.filled->start(call);
@@ -153,7 +153,11 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
         break;
       }
       // messages progress with their own transfers, and so do the messages of a filled-in collective
-      if (!is_collective(call.op) || lane.filled->exchanging()) lane.filled->progress();
+      if (!is_collective(call.op) || lane.filled->exchanging()) {
+        in_progress = true;
+        lane.filled->progress();
+        in_progress = false;
+      }
       if (i >= eager_polls) pause();
     }
   } catch (...) {
@@ -163,7 +167,8 @@ Transfer* Engine::try_inline(CommState& comm, const Call& call, const std::share
     note_end(recorded, true);
     const Error full =
         with_context(error, comm, call, is_collective(call.op) ? comm.collectives : comm.messages, lane.name);
-    if (ends_comm(comm, call, error)) fail_locked(comm, full);
+    lane.broken = lane.broken || in_progress;
+    if (in_progress || ends_comm(comm, lane, call, error)) fail_locked(comm, full);
     if (transfer) transfer->abandon(lists);  // after the lane was aborted
     throw full;
   }
@@ -256,19 +261,23 @@ Operation* Engine::issue_group(const std::shared_ptr<CommState>& comm, std::vect
     try {
       issue_member(*group, calls[i], options, *routes[i]);
     } catch (...) {
-      const int missing = static_cast<int>(calls.size() - group->batch.size());
-      group->members -= missing;
-      group->references.fetch_sub(missing, std::memory_order_relaxed);  // relaxed: the caller's is left
-      if (group->batch.empty()) throw;
-      // Libraries have the members before it and use the caller's memory: the result waits for them, and ends with this
-      // error.
       const Error error = with_context(current_error(), *comm, calls[i], comm->messages, routes[i]->lane->name);
-      if (!group->error) group->error = error;
-      if (group->members == 0) finish(*group);
+      if (!end_early(*group, calls.size() - group->batch.size(), error)) throw;
       break;
     }
   }
   return group.release();
+}
+
+/// The last `missing` members of a batch could not be issued. Libraries have those before them and use the caller's
+/// memory: the batch waits for them, and ends with this error. False if there are none.
+bool Engine::end_early(Operation& group, std::size_t missing, const Error& error) {
+  group.members -= static_cast<int>(missing);
+  group.references.fetch_sub(static_cast<int>(missing), std::memory_order_relaxed);  // relaxed: the caller's is left
+  if (group.batch.empty()) return false;
+  if (!group.error) group.error = error;
+  if (group.members == 0) finish(group);
+  return true;
 }
 
 /// Links the operation to its group before it may start.

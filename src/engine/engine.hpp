@@ -217,6 +217,7 @@ class Engine final : private Progress::Events {
   static void count_message(CommState& comm, const Call& call, std::string_view backend);
   Operation* issue_alone(const std::shared_ptr<CommState>& comm, Call& call, const Options& options, const Route& route,
                          int& source);
+  bool end_early(Operation& group, std::size_t missing, const Error& error);
   Operation* wait_for_issued(Operation* operation, const Options& options, int& source);
   Record* record_message(const CommState& comm, const Call& call, const Route& route, bool async, std::uint64_t issued,
                          std::uint64_t completed);
@@ -387,10 +388,10 @@ Error with_context(const Error& error, const CommState& comm, const Call& call, 
                    std::string_view backend);
 Error with_context(const Error& error, const Operation& operation);
 
-/// Whether this error in a call makes the comm unusable: a collective that failed on one rank leaves the others in the
-/// middle of it, a lost rank is lost for every operation, and where sizes are exact the other end of a message must
-/// learn of a wrong one.
-bool ends_comm(const CommState& comm, const Call& call, const Error& error);
+/// Whether this error in a call makes the comm unusable. A collective that failed on one rank leaves the others in the
+/// middle of it. A message concerns its own call alone if the call is wrong, a library lacks it, or its sender sent too
+/// much; where sizes are exact, the sender must learn of that too.
+bool ends_comm(const CommState& comm, const LaneState& lane, const Call& call, const Error& error);
 /// An error of a lane, with the ranks of its comm.
 Error in_ranks_of_comm(const LaneState& lane, const Error& error);
 

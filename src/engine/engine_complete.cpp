@@ -148,7 +148,8 @@ void Engine::complete(Operation& operation) {
 void Engine::finish_with_error(Operation& operation, const Error& error) {
   const Error full = with_context(operation.lane ? in_ranks_of_comm(*operation.lane, error) : error, operation);
   // This aborts the lanes before it settles the operation: until then a library may use the operation's memory.
-  if (ends_comm(*operation.comm, operation.call, error) && !operation.comm->failure)
+  if (!operation.comm->failure &&
+      (!operation.lane || ends_comm(*operation.comm, *operation.lane, operation.call, error)))
     return fail_locked(*operation.comm, full);
   // Its comm failed meanwhile: it completes with the abort
   if (operation.comm->aborting && operation.transfer) return;

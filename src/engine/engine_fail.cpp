@@ -28,9 +28,17 @@ Error with_context(const Error& error, const Operation& operation) {
                       operation.lane && !operation.open_route ? operation.lane->name : "");
 }
 
-bool ends_comm(const CommState& comm, const Call& call, const Error& error) {
-  return is_collective(call.op) || error.kind() == ErrorKind::rank_lost ||
-         (comm.exact && error.kind() == ErrorKind::mismatch);
+bool ends_comm(const CommState& comm, const LaneState& lane, const Call& call, const Error& error) {
+  if (is_collective(call.op)) return true;
+  const bool of_this_call = error.kind() == ErrorKind::invalid || error.kind() == ErrorKind::unavailable ||
+                            (error.kind() == ErrorKind::mismatch && !comm.exact);
+  if (!of_this_call) return true;
+  try {
+    lane.lane->check();
+    return false;
+  } catch (...) {  // a peer gave up the comm, and this is its error
+    return true;
+  }
 }
 
 Error in_ranks_of_comm(const LaneState& lane, const Error& error) {

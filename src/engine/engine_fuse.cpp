@@ -119,13 +119,18 @@ void Engine::issue_composed(const std::shared_ptr<CommState>& comm, std::vector<
         // The comm has failed: this operation ends with its error, like those before it.
       }
     }
-    OperationRef made = make_operation(comm, composed[i].call, own, *routes[i]->lane, begun);
-    made->fusion = composed[i].fusion;
-    made->open_route = std::move(open);
-    made->online = ticket;
-    Operation* const operation = enlist(std::move(made), own);
-    carried(*operation, composed[i]);
-    queue(*operation, *routes[i], own, begun);
+    try {
+      OperationRef made = make_operation(comm, composed[i].call, own, *routes[i]->lane, begun);
+      made->fusion = composed[i].fusion;
+      made->open_route = std::move(open);
+      made->online = ticket;
+      Operation* const operation = enlist(std::move(made), own);
+      carried(*operation, composed[i]);
+      queue(*operation, *routes[i], own, begun);
+    } catch (...) {  // the peers wait for a collective that this rank cannot issue
+      fail_locked(*comm, with_context(current_error(), *comm, composed[i].call, comm->collectives, ""));
+      throw;
+    }
   }
 }
 
@@ -141,15 +146,21 @@ Operation* Engine::issue_list(const std::shared_ptr<CommState>& comm, std::vecto
   group->deadline = Deadline::max();
   const Hold hold(*this);
   group->sequence = comm->collectives + 1;
-  issue_composed(comm, composed, options, [&](Operation& operation, const fuse::Composed&) {
-    if (group->members == 0) {  // all were admitted
+  const auto link = [&](Operation& operation, const fuse::Composed&) {
+    if (group->batch.empty()) {  // all were admitted
       group->members = static_cast<int>(composed.size());
       group->references = 1 + group->members;  // the caller's, and one for each member
     }
     operation.group = group.get();
     group->batch.push_back(&operation);
     group->deadline = std::min(group->deadline, operation.deadline);
-  });
+  };
+  try {
+    issue_composed(comm, composed, options, link);
+  } catch (...) {
+    const std::size_t missing = group->batch.empty() ? 0 : composed.size() - group->batch.size();
+    if (!end_early(*group, missing, current_error())) throw;
+  }
   return group.release();
 }
 

@@ -23,16 +23,12 @@ namespace medley::core {
   return last_deadline_.deadline;
 }
 
-/// admit() for the usual call: it names no algorithm, and its route is known. A named lane was found by name and
-/// memory, which is host memory here, so the same name leads to it again.
+/// admit() for the usual call: it names no algorithm, and its route is known.
 [[gnu::always_inline]] inline const Route& Engine::admit_message(CommState& comm, Call& call,
                                                                  std::string_view backend) const {
-  const bool plain = !comm.failure && collecting_.empty() && call.algorithm.empty() && !call.feedback;
-  if (plain && comm.last_named && same_name(comm.last_named->name, backend)) [[likely]]
-    return comm.last_named->named;
-  if (plain && backend.empty() && !comm.exact) {
-    const Route* const found = comm.routing.find(call, comm.size);
-    if (found && found->algorithm.empty()) return *found;
+  if (call.algorithm.empty() && !call.feedback) [[likely]] {
+    if (const Route* const known = plain_route(comm, call.op, call.dtype, backend)) [[likely]]
+      return *known;
   }
   const Route& found = admit(comm, call, backend);
   if (&found == &found.lane->named && same_name(found.lane->name, backend)) comm.last_named = found.lane;
@@ -65,7 +61,7 @@ Operation* Engine::issue_message(const std::shared_ptr<CommState>& shared, Call&
   try {
     const Hold hold(*this);
     const Route& route = admit_message(comm, call, options.backend);
-    comm.short_sends = route.lane->sends_now;
+    if (call.op == Op::send) comm.short_sends = route.lane->sends_now;
     count_message(comm, call, options.backend);
     if (!options.async && idle_locked() && !comm.checked) {
       message = issue_alone(shared, call, options, route, source);
@@ -167,7 +163,10 @@ Operation* Engine::poll_started(Operation& message, const std::shared_ptr<CommSt
   Operation* const operation = enlist(make_operation(comm, call, options, *route.lane, begun), options);
   operation->record = number_of(recorded);
   scheduler_.add(*operation);
-  if (transfer) adopt(*operation, transfer, begun);
+  if (transfer) {  // not adopt(), which would poll it
+    operation->transfer = transfer;
+    ++operation->lane->active;
+  }
   finish_with_error(*operation, error);
   return operation;
 }

@@ -34,13 +34,15 @@ bool Engine::receive(const std::shared_ptr<CommState>& shared, const Buffer& buf
   const std::uint64_t begun = ticks();
   const ShowInLibrary shown(board_, comm, lane, Op::recv, from);
   Transfer* transfer = nullptr;
+  bool waits = false;
   try {
     transfer = lane.filled->start(call);
+    waits = transfer->poll_when_ready(progress_.ready(), *message);
   } catch (...) {
-    pending = fail_taken(*message, shared, options, *route, nullptr, begun);
+    pending = fail_taken(*message, shared, options, *route, transfer, begun);
     return true;
   }
-  if (!transfer->poll_when_ready(progress_.ready(), *message)) {  // its message is there, or it is polled as usual
+  if (!waits) {  // its message is there, or it is polled as usual
     pending = poll_started(*message, shared, options, *route, access, transfer, begun, source);
     return true;
   }

@@ -92,6 +92,7 @@ void Engine::note_decisions(CommState& comm) {
 }
 
 std::vector<RouteDecision> Engine::route_decisions() {
+  refuse_forked_child();
   const std::lock_guard lock(mutex_);
   return {decisions_.begin(), decisions_.end()};
 }

@@ -74,6 +74,7 @@ bool Progress::poll_ready() {
   while (Polled* const first = ready_.front()) {
     Operation& operation = static_cast<Operation&>(*first);
     ready_.erase(operation);
+    if (operation.error) continue;  // its comm has failed meanwhile: it ends with the abort
     if (look(operation) != Poll::complete) add_active(operation);
     any = true;
   }

@@ -200,11 +200,13 @@ void Scheduler::withdraw(const std::vector<Operation*>& failing, const PendingLi
   if (!any) return;
   // Rare, so it may check all pairs; the index dropped the operations that a failing writer covered.
   hazards_.clear();
+  // One that has failed keeps its memory while its library may still write there.
+  const auto uses_nothing = [](const Operation& operation) { return operation.error && !operation.transfer; };
   for (Operation& operation : pending) {
-    if (operation.error) continue;
+    if (uses_nothing(operation)) continue;
     for (Operation* earlier = operation.orphaned ? pending.front() : &operation; earlier != &operation;
          earlier = PendingList::next(*earlier)) {
-      if (earlier->error) continue;
+      if (uses_nothing(*earlier)) continue;
       if (conflict(earlier->accesses, operation.accesses)) {
         behind_memory(*earlier, operation);
       } else if (earlier->lane->ordered_on_device() && operation.lane->ordered_on_device() && operation.collective()) {

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "algorithms/registry.hpp"
+#include "conformance/errors.hpp"
 #include "conformance/run_case.hpp"
 
 namespace medley::conformance {
@@ -125,6 +126,38 @@ TEST_P(AlgorithmsTest, deterministic_gives_the_same_bits_again) {
     }
     comm.barrier();
   });
+}
+
+/// Over these a rank with fewer segments would end well, and the others would wait for the rest of them.
+TEST(Counts, that_differ_are_an_error_also_where_segments_are_equally_long) {
+  if (!fills_in()) GTEST_SKIP() << "only host memory is filled in";
+  struct InSegments {
+    Op op;
+    const char* algorithm;
+  };
+  for (const InSegments& one : {InSegments{Op::all_gather, "ring"}, InSegments{Op::all_reduce, "ring"},
+                                InSegments{Op::broadcast, "binomial"}, InSegments{Op::reduce, "binomial"}}) {
+    with_ranks(
+        2,
+        [&one](Comm& comm) {
+          Comm victim = comm.dup();
+          // Whole segments: 1 of 256 KiB here and 2 there
+          const std::size_t count = comm.rank() == 0 ? 65'536 : 131'072;
+          std::vector<float> in(count, 1.0f), out(2 * count);
+          const Options options{.algorithm = one.algorithm};
+          const auto error = error_of([&] {
+            if (one.op == Op::all_gather) victim.all_gather(in, out, options);
+            if (one.op == Op::all_reduce) victim.all_reduce(in, sum, options);
+            if (one.op == Op::broadcast) victim.broadcast(in, 0, options);
+            if (one.op == Op::reduce) victim.reduce(in, std::span(out).first(count), sum, 0, options);
+            victim.barrier();  // for ranks that only send
+          });
+          ASSERT_TRUE(error);
+          EXPECT_TRUE(error->kind() == ErrorKind::mismatch || error->kind() == ErrorKind::aborted) << error->what();
+          comm.barrier();
+        },
+        std::chrono::seconds(30));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(ranks, AlgorithmsTest, testing::Values(1, 2, 3, 4, 5, 8),

@@ -153,6 +153,49 @@ TEST(Abort, of_a_comm_leaves_operations_alone_that_wait_for_the_same_memory_else
   });
 }
 
+TEST(Abort, by_a_third_rank_ends_a_large_receive_and_nothing_writes_to_its_memory_afterwards) {
+  if (over_nccl() || !fills_in()) GTEST_SKIP() << "host memory alone";
+  if (backend_under_test().find("mpi") != std::string::npos) GTEST_SKIP() << "MPI cannot cancel what has begun";
+  with_ranks(3, [](Comm& comm) {
+    Comm victim = comm.dup();
+    victim.barrier();
+    std::vector<float> values(24 << 20, 1.0f);
+    std::int32_t token = 0;
+    if (comm.rank() == 0) {
+      Work work = victim.recv(values, 1, {.async = true});
+      work.test();
+      comm.send(ConstBuffer(&token, 1, DType::i32), 2);
+      bool failed = false;
+      try {
+        work.wait();  // it may be complete before the abort
+      } catch (const Error& error) {
+        failed = true;
+        EXPECT_EQ(error.kind(), ErrorKind::aborted) << error.what();
+      }
+      std::fill(values.begin(), values.end(), -1.0f);
+      // What is still on its way arrives while this rank makes progress.
+      Work last = comm.recv(Buffer(&token, 1, DType::i32), 2, {.async = true, .tag = 9});
+      const auto until = std::chrono::steady_clock::now() + 200ms;
+      while (failed && std::chrono::steady_clock::now() < until) last.test();
+      comm.barrier();
+      last.wait();
+      EXPECT_EQ(std::count(values.begin(), values.end(), -1.0f), static_cast<std::ptrdiff_t>(values.size()));
+    } else if (comm.rank() == 1) {
+      try {
+        victim.send(values, 0);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::aborted) << error.what();
+      }
+      comm.barrier();  // other comms go on
+    } else {
+      comm.recv(Buffer(&token, 1, DType::i32), 0);
+      victim.abort();
+      comm.barrier();
+      comm.send(ConstBuffer(&token, 1, DType::i32), 0, {.tag = 9});
+    }
+  });
+}
+
 TEST(Departure, of_a_rank_that_is_done_does_not_disturb_the_others) {
   if (kind_of_ranks() != "processes") GTEST_SKIP() << "needs ranks that end at different times";
   with_ranks(3, [](Comm& comm) {

@@ -154,6 +154,17 @@ TEST_F(Polling, forgets_what_was_ready_and_is_removed) {
   EXPECT_GE(transfers_[1]->polls, 1);
 }
 
+TEST_F(Polling, leaves_alone_what_becomes_ready_after_its_comm_failed) {
+  add(1, true);
+  operations_[0]->error = Error(ErrorKind::aborted, "its comm failed");
+  progress_.remove(*operations_[0]);
+  transfers_[0]->result = Poll::complete;
+  transfers_[0]->become_ready();  // its message arrived during the abort
+  progress_.run();
+  EXPECT_EQ(transfers_[0]->polls, 0);
+  EXPECT_EQ(complete_, 0) << "it would end well, and its operation would be used again with the error";
+}
+
 TEST_F(Polling, no_thread_sleeps_after_a_pass_in_which_another_became_ready) {
   add(1);
   add(1, true);

@@ -227,6 +227,23 @@ TEST_F(Scheduling, keeps_one_in_phases_behind_launches_that_are_held) {
   EXPECT_TRUE(started(held) && started(behind));
 }
 
+TEST_F(Scheduling, waits_for_a_failed_one_whose_library_may_still_write) {
+  struct Running final : Transfer {
+    Poll poll() override { return Poll::waiting; }
+  } transfer;
+  Operation& running = collective(one_, a);
+  running.transfer = &transfer;
+  Operation& held = collective(one_, a);
+  for (Operation* failing : {&running, &held}) failing->error = Error(ErrorKind::aborted, "its comm failed");
+  scheduler_.withdraw({&running, &held}, pending_);
+  Operation& later = collective(two_, a);
+  EXPECT_FALSE(started(later)) << "the abort is not over";
+  finish(held);
+  EXPECT_FALSE(started(later));
+  finish(running);
+  EXPECT_TRUE(started(later));
+}
+
 TEST_F(Scheduling, waits_for_the_launches_that_a_failed_one_waited_for) {
   TestComm stream(true, true), failing(true, true), phases(false);
   phases.lane->launches_in_phases = true;

@@ -17,4 +17,14 @@ inline void may_block(const char*) noexcept {}
 inline void count_engine_lock(int) noexcept {}
 #endif
 
+/// While it exists, the calling thread may block although it holds one lock: that of a library whose call waits for other
+/// ranks under it.
+class MayBlockUnderLock {
+ public:
+  MayBlockUnderLock() noexcept { count_engine_lock(-1); }
+  ~MayBlockUnderLock() { count_engine_lock(1); }
+  MayBlockUnderLock(const MayBlockUnderLock&) = delete;
+  MayBlockUnderLock& operator=(const MayBlockUnderLock&) = delete;
+};
+
 }  // namespace medley

@@ -57,14 +57,17 @@ class GlooBackend final : public Backend {
     return device_;
   }
   /// The store was reached without leaving this host, for instance by the rank that serves it: use the route to a rank
-  /// elsewhere.
+  /// elsewhere. If all ranks reached it so, their hosts share this machine's loopback interface.
   std::string find_address(Deadline deadline) {
+    bool all_inside = true;
     for (std::size_t r = 0; r < hosts_.size(); ++r) {
       if (hosts_[r] == hosts_[static_cast<std::size_t>(rank_)]) continue;
       const std::string theirs = store_->get(fmt::format("address/{}", r), deadline);
       if (!leaves_host(theirs)) continue;
+      all_inside = false;
       if (std::string own = address_towards(theirs); leaves_host(own)) return own;
     }
+    if (all_inside) return address_;
     throw Error(ErrorKind::unavailable,
                 "gloo found no address by which other hosts reach this one; name an interface or an address in "
                 "MEDLEY_GLOO_INTERFACE",

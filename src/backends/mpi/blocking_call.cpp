@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <exception>
+#include <medley/sdk/may_block.hpp>
 #include <medley/sdk/quiet_thread.hpp>
 #include <utility>
 
@@ -110,6 +111,7 @@ void Library::call_blocking(const std::vector<int>& mpi_ranks, Deadline deadline
   const Guard guard(lock_);
   require_usable();
   if (one_thread_only_ || mpi_ranks.size() < 2) return calls();
+  const MayBlockUnderLock waits_for_ranks;
   CallingThread& thread = CallingThread::of_process();
   thread.start(std::move(calls));
   while (!thread.wait_a_moment()) {

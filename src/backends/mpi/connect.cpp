@@ -80,7 +80,7 @@ Communicators make(const CommParams& params, const std::vector<int>& ranks) {
   const auto made = std::make_shared<Communicators>();
   try {
     library.call_blocking(ranks, params.deadline, [made, ranks] {
-      Library::of_process().sweep();
+      Library::of_process().reclaim();
       *made = make_blocking(ranks);
     });
   } catch (const Error&) {

@@ -48,10 +48,13 @@ Channel MpiLane::channel_of(const Call& call) const {
   return {comms_.users, call.tag};
 }
 
+bool MpiLane::has_lost_member() const {
+  return std::find(mpi_ranks_.begin(), mpi_ranks_.end(), library_.lost_rank()) != mpi_ranks_.end();
+}
+
 void MpiLane::throw_lost() const {
-  const int lost = library_.lost_rank();
-  const auto member = std::find(mpi_ranks_.begin(), mpi_ranks_.end(), lost);
-  if (member != mpi_ranks_.end()) {
+  if (has_lost_member()) {
+    const auto member = std::find(mpi_ranks_.begin(), mpi_ranks_.end(), library_.lost_rank());
     const int rank = static_cast<int>(member - mpi_ranks_.begin());
     throw Error(ErrorKind::rank_lost, fmt::format("rank {} was lost", rank), {.ranks = {rank}});
   }
@@ -129,6 +132,7 @@ Transfer* MpiLane::collective(const Call& call) {
 }
 
 void MpiLane::progress() {
+  if (failure_) return;  // what is pending is abandoned
   if (!posted_.empty()) {
     const Library::Guard guard(library_.lock());
     require_peers();
@@ -149,10 +153,11 @@ void MpiLane::progress() {
 
 void MpiLane::check() {
   if (failure_) throw *failure_;
-  require_peers();
+  // After a lost rank MPI is of no more use. A comm that lost none of its ranks goes on over other libraries.
+  if (active_ > 0 || has_lost_member()) require_peers();
   if (!library_.callable()) return;
   const Library::Guard guard(library_.lock());
-  require_peers();
+  if (!library_.of_use()) return;
   failure_ = notices_.look();
   if (failure_) throw *failure_;
 }

@@ -53,6 +53,7 @@ class MpiLane final : public Lane {
   Transfer* receive(const Call& call);
   Transfer* collective(const Call& call);
   TransferRef<MpiTransfer> take();
+  bool has_lost_member() const;
   [[noreturn]] void throw_lost() const;
 
   Library& library_;

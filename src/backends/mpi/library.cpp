@@ -139,18 +139,18 @@ void Library::drop_completed_orphans() noexcept {
 }
 
 void Library::defer_free(const Communicators& comms) noexcept {
-  sweep();
-  Grave grave{comms, MPI_REQUEST_NULL};
-  if (MPI_Ibarrier(comms.internal, &grave.everyone) == MPI_SUCCESS) graves_.push_back(grave);
+  reclaim();
+  DeferredFree deferred{comms, MPI_REQUEST_NULL};
+  if (MPI_Ibarrier(comms.internal, &deferred.everyone) == MPI_SUCCESS) deferred_.push_back(deferred);
 }
 
-void Library::sweep() noexcept {
+void Library::reclaim() noexcept {
   drop_completed_orphans();
-  std::erase_if(graves_, [](Grave& grave) {
+  std::erase_if(deferred_, [](DeferredFree& deferred) {
     int all = 0;
-    if (MPI_Test(&grave.everyone, &all, MPI_STATUS_IGNORE) != MPI_SUCCESS || !all) return false;
-    MPI_Comm_free(&grave.comms.users);
-    MPI_Comm_free(&grave.comms.internal);
+    if (MPI_Test(&deferred.everyone, &all, MPI_STATUS_IGNORE) != MPI_SUCCESS || !all) return false;
+    MPI_Comm_free(&deferred.comms.users);
+    MPI_Comm_free(&deferred.comms.internal);
     return true;
   });
 }

@@ -84,7 +84,7 @@ class Library {
   /// messages that were never received would arrive there; so a comm that failed anywhere is never freed.
   void defer_free(const Communicators& comms) noexcept;
   /// Frees the communicators that all members have released, and the memory of orphans that have completed.
-  void sweep() noexcept;
+  void reclaim() noexcept;
 
   /// The exit of the process (exit.cpp).
   void remember_farewell(const BackendParams& params);
@@ -117,12 +117,12 @@ class Library {
   std::vector<Process> processes_;
   int largest_tag_ = 32767;
   std::int64_t chunk_;
-  struct Grave {
+  struct DeferredFree {
     Communicators comms;
     MPI_Request everyone;  ///< a barrier of all members
   };
   std::vector<Orphan> orphans_;
-  std::vector<Grave> graves_;
+  std::vector<DeferredFree> deferred_;
   std::shared_ptr<Store> store_;  ///< of the latest context, for the farewell
   int size_ = 1;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <medley/sdk/grow.hpp>
 
 #include "backends/mpi/errors.hpp"
 #include "backends/mpi/transfer.hpp"
@@ -9,7 +10,7 @@
 namespace medley::mpi {
 
 void Posted::add(MPI_Request request, MpiTransfer* owner) {
-  owners_.reserve(owners_.size() + 1);
+  make_room_for_one(owners_);
   requests_.push_back(request);
   owners_.push_back(owner);
   owner->place_ = requests_.size() - 1;

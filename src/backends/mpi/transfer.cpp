@@ -161,7 +161,8 @@ void MpiTransfer::give_up(std::shared_ptr<const void> memory) noexcept {
   Orphan orphan;
   const Library::Guard guard(lane_.library().lock());
   if (posted_) requests_[next_] = lane_.posted().remove(this);
-  if (awaits_first_ && lane_.library().callable()) MPI_Cancel(&requests_[next_]);
+  if (awaits_first_ && requests_[next_] != MPI_REQUEST_NULL && lane_.library().callable())
+    MPI_Cancel(&requests_[next_]);
   for (; next_ < requests_.size(); ++next_) {
     if (requests_[next_] != MPI_REQUEST_NULL) orphan.requests.push_back(requests_[next_]);
   }

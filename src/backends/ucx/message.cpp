@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <medley/sdk/grow.hpp>
+
 #include "backends/ucx/lane.hpp"
 #include "backends/ucx/status.hpp"
 #include "backends/ucx/tag.hpp"
@@ -127,8 +129,8 @@ void Message::release() noexcept {
 
 Message* MessagePool::take() {
   if (free_.empty()) {
-    all_.reserve(all_.size() + 1);
-    free_.reserve(all_.size() + 1);  // give() must not fail
+    make_room_for_one(all_);
+    free_.reserve(all_.capacity());  // give() must not fail
     all_.push_back(new Message(*this));
     return all_.back();
   }

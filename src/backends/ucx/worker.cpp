@@ -67,7 +67,8 @@ void Worker::make_worker() {
 }
 
 Worker::~Worker() {
-  if (left_) return;
+  // UCX asserts that a worker which is destroyed has nothing under way, and one that was stopped has.
+  if (left_ || stopped_) return;
   ucp_worker_destroy(worker_);
   ucp_cleanup(context_);
 }

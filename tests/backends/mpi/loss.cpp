@@ -79,7 +79,32 @@ extern "C" __attribute__((visibility("default"))) int MPI_Comm_create_group(void
 }
 extern "C" __attribute__((visibility("default"))) int MPI_Finalize() { return call_mpi("MPI_Finalize"); }
 
+/// Rank 1 is not a member of `survivors`, which goes on over shm although this process has lost MPI.
+int go_on_without_mpi() {
+  medley::Context context(std::vector<std::string>{"shm", "mpi"});
+  medley::Comm world = context.world();
+  medley::Comm survivors = world.subset({0, 2});
+  world.barrier({.backend = "mpi"});
+  if (world.rank() == victim) raise(SIGKILL);
+  try {
+    world.barrier({.backend = "mpi"});
+  } catch (const medley::Error& error) {
+    std::printf("told: %s\n", told(error).c_str());
+  }
+  std::vector<float> one(1, 1.0f);
+  medley::Work work;
+  if (survivors.rank() == 0) work = survivors.recv(one, 1, {.backend = "shm", .async = true});
+  const bool came =
+      work.wait_for(std::chrono::milliseconds(500));  // longer than comms go without a look for lost ranks
+  if (survivors.rank() == 1) survivors.send(one, 0, {.backend = "shm"});
+  work.wait();
+  survivors.all_reduce(one, medley::sum, {.backend = "shm"});
+  std::printf("over shm: %g\n", one[0]);
+  return came && survivors.rank() == 0;
+}
+
 int main(int, char** argv) {
+  if (std::string(argv[1]) == "apart") return go_on_without_mpi();
   medley::Context context(std::vector<std::string>{"mpi"});
   medley::Comm world = context.world();
   medley::Comm survivors = world.subset({0, 2});

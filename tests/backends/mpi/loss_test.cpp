@@ -51,6 +51,15 @@ TEST_P(MpiLoss, InsideMpiFinalizeKeepsNobodyFromEnding) {
   EXPECT_EQ(job.status, 128 + SIGKILL) << job.err;
   for (const char* said : {"[0] done\n", "[2] done\n"}) EXPECT_THAT(job.out, HasSubstr(said)) << job.err;
 }
+TEST_P(MpiLoss, LeavesACommWithoutTheLostRankToOtherLibraries) {
+  Process job({MEDLEY_COMMAND, "run", "--mpirun", GetParam().mpirun, "--backends", "shm,mpi", "-n", "3", "--keep-going",
+               "--", GetParam().program, "apart"});
+  job.finish();
+  for (const std::string rank : {"[0] ", "[2] "}) {
+    EXPECT_THAT(job.out, HasSubstr(rank + "told: rank_lost 1\n")) << job.err;
+    EXPECT_THAT(job.out, HasSubstr(rank + "over shm: 2\n")) << job.err;
+  }
+}
 TEST_P(MpiLoss, EndsOperationsOfCommsWithoutTheLostRank) { expect_told("bystander", ""); }
 
 }  // namespace

@@ -34,6 +34,7 @@ int misuse(Context& context, Comm& world, Work& pending) {
   if (!check(refused([&] { pending.test(); }))) return step;
   if (!check(refused([&] { world.abort(); }))) return step;
   if (!check(refused([&] { world.dup(); }))) return step;
+  if (!check(refused([&] { static_cast<void>(context.route_decisions()); }))) return step;
   // The child's own mappings may be at the addresses of the parent's segments.
   const std::vector<char> own(32 << 20, 'x');
   pending = Work();
