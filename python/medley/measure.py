@@ -57,12 +57,12 @@ def bench(n: int | None = None, *, op: str | Sequence[str] = "all_reduce,reduce_
 
 def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, schedule: str | os.PathLike[str] | None = None,
          op: str | Sequence[str] = "all", sizes: str = "4:16M", backends: Sequence[str] = (), dtype: str | Sequence[str] = "f32",
-         memory: str = "host", seconds: float = 60, progress: Progress | None = None) -> RouteTable:
+         memory: str = "host", seconds: float = 60, replace: bool = False, progress: Progress | None = None) -> RouteTable:
     """Measures all routes and writes the fastest for each operation and size to a route table; resumes where the file exists.
 
     output: the table; the one that contexts look for in the user's cache unless given. schedule: tune this whole step
     under load: a file that medley.plan(…, schedule=FILE) or medley.trace(…, schedule=FILE) wrote, or one of the mixes moe, dlrm and
-    dense. Ctrl-C saves what was measured; the same call resumes there.
+    dense. replace: give up another step that the table was tuned for. Ctrl-C saves what was measured; the same call resumes there.
 
     >>> import os, tempfile
     >>> file = os.path.join(tempfile.mkdtemp(), "routes.json")
@@ -72,7 +72,7 @@ def tune(n: int | None = None, output: str | os.PathLike[str] | None = None, *, 
     """
     step = str(schedule) if schedule in ("moe", "dlrm", "dense") else _file(schedule)
     options = {"output": _file(output), "schedule": step, "op": _words(op), "sizes": sizes, "backends": _list(backends),
-               "dtype": _list(dtype), "memory": memory, "seconds": seconds}
+               "dtype": _list(dtype), "memory": memory, "seconds": seconds, "replace": replace}
     from .run_results import RouteTable
     return typed(RouteTable, run_on_ranks("tune", n, options, progress))
 

@@ -30,6 +30,7 @@ struct TuneArguments {
   std::string backends, ops = "all", sizes = "4:16M", dtypes = "f32", memory = "host", codecs, schedule, file, json;
   std::string export_for, table, nccl;
   double seconds = 60;
+  bool replace = false;
   replay::ReplayOptions replay{.tflops = 100};  // of --for SCHEDULE
 };
 
@@ -66,6 +67,7 @@ tune::TuneRequest request_of(const TuneArguments& given) {
   for (const std::string& word : parse_list(given.dtypes)) options.dtypes.push_back(dtype_of_word(word));
   if (!given.schedule.empty()) {
     replay::tune_for(given.schedule, given.replay, given.ranks, request);
+    request.replace = given.replace;
     return request;
   }
   if (options.dtypes.empty()) throw Error(ErrorKind::invalid, "--dtype lists no element type");
@@ -193,6 +195,8 @@ void add_tune(CLI::App& app) {
       ->check(CLI::Range(0.1, 1e6));
   tune->add_option("-o,--output", given->file,
                    "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
+  tune->add_flag("--replace", given->replace, "With --for: give up another step that the table was tuned for")
+      ->needs("--for");
   tune->add_option("--op", given->ops, "Operations, or all")->capture_default_str()->excludes("--for");
   tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")
       ->capture_default_str()

@@ -36,8 +36,12 @@ fuse::Limits fuse_limits_of(const CommState& comm, const route::Table* table, co
   small.in_count = small.out_count = 256;
   if (const Route* const usual = comm.routing.find(small, comm.size)) limits.host = of_lane(*usual->lane);
   if (table) {
-    limits.host = table->fusion_limit(Memory::host, shape).value_or(limits.host);
-    limits.cuda = table->fusion_limit(Memory::cuda, shape).value_or(limits.cuda);
+    // Where a tuned step takes one library, calls fuse as those that name it do.
+    const auto library = [&](Memory memory) {
+      return table->step && table->step->memory == memory ? table->step->library : std::string();
+    };
+    limits.host = table->fusion_limit(Memory::host, shape, library(Memory::host)).value_or(limits.host);
+    limits.cuda = table->fusion_limit(Memory::cuda, shape, library(Memory::cuda)).value_or(limits.cuda);
   }
   return limits;
 }

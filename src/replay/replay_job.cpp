@@ -65,6 +65,7 @@ ReplayResult run_replay(const ReplayRequest& request) {
   options.hierarchical = request.backends.empty();  // compares all, those that the table never chooses too
   if (overlaps(schedule) && request.options.tflops > 0) options.progress_thread = UseThread::always;
   Context context(options);
+  if (options.progress_thread != UseThread::always) tune::bind_to_core(context);  // as in tune
   ReplayResult result{.schedule = request.schedule,
                       .rank = context.rank(),
                       .ranks = context.size(),

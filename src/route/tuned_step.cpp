@@ -7,8 +7,9 @@
 namespace medley::route {
 
 const StepTiming* TunedStep::best_library() const noexcept {
+  const std::string& compared = against.empty() ? library : against;
   const auto better = [&](const StepTiming& a, const StepTiming& b) {  // than b
-    if ((a.name == library) != (b.name == library)) return a.name == library;
+    if ((a.name == compared) != (b.name == compared)) return a.name == compared;
     if (is_made_of_two(a.name) != is_made_of_two(b.name)) return is_made_of_two(b.name);
     return a.median_us < b.median_us;
   };

@@ -41,9 +41,10 @@ struct MEDLEY_API TunedStep {
   StepTiming chosen;                  ///< over the routes below
   /// All routes name this library, since no mix was surely faster; empty: they are a mix
   std::string library;
-  /// The best library's time over the chosen one, with its 95 % interval
+  std::string against;  ///< the library that `gain` is over; empty in tables of before 19 November 2026
+  /// That library's time over the chosen one, with its 95 % interval
   double gain = 1, gain_low = 1, gain_high = 1;
-  double confidence = 0.5;  ///< that the chosen routes are at least as fast as the best library
+  double confidence = 0.5;  ///< that the chosen routes are at least as fast as that library
   bool settled = false;     ///< nothing was left to decide; false: time was short, or it was stopped
   double needed_s = 0;      ///< if it is not settled, how long tuning would take to settle it, s; 0: unknown
   std::vector<StepRoute> routes;

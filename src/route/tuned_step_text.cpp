@@ -86,6 +86,7 @@ TunedStep read_tuned_step(const JsonField& field) {
   if (field.value.contains("placement")) step.placement = read_placement(field.at("placement"), step.shape);
   step.memory = read_memory(field.at("memory"));
   step.library = field.at("library").words();
+  if (field.value.contains("against")) step.against = field.at("against").named();
   step.gain = field.at("gain").real(0, 1e6);
   step.gain_low = field.at("gain_low").real(0, step.gain);
   step.gain_high = field.at("gain_high").real(step.gain, 1e6);
@@ -117,13 +118,15 @@ std::string text_of(const TunedStep& step) {
   return fmt::format(
       "  \"step\": {{{}}},\n  \"auto_us\": {:.3f},\n"
       "  \"tuned_for\": {{\"step\": {}, \"operations\": {}, \"hosts\": {}, \"ranks_per_host\": {}{}, \"memory\": \"{}\",\n"
-      "    \"library\": {}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {}{},\n"
+      "    \"library\": {}{}, \"gain\": {:.4f}, \"gain_low\": {:.4f}, \"gain_high\": {:.4f}, \"confidence\": {:.3f}, \"settled\": {}{},\n"
       "    \"times\": [{}],\n    \"routes\": [{}]}},\n",
       medians, step.chosen.median_us, quoted_text(step.name), quoted_text(step.operations), step.shape.hosts,
       step.shape.ranks_per_host,
       step.placement.empty() ? "" : fmt::format(", \"placement\": [{}]", fmt::join(step.placement, ", ")),
-      name(step.memory), quoted_text(step.library), step.gain, step.gain_low, step.gain_high, step.confidence,
-      step.settled, step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "", times, routes);
+      name(step.memory), quoted_text(step.library),
+      step.against.empty() ? "" : fmt::format(", \"against\": {}", quoted_text(step.against)), step.gain, step.gain_low,
+      step.gain_high, step.confidence, step.settled,
+      step.needed_s > 0 ? fmt::format(", \"needed_s\": {:.0f}", step.needed_s) : "", times, routes);
 }
 
 }  // namespace medley::route

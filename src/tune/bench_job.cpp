@@ -50,9 +50,8 @@ std::variant<BenchResult, MixResult> run_bench(const BenchRequest& request, cons
     backends = available_backends(context);
     if (!request.table.empty() || !request.mixes.empty()) backends.emplace_back("auto");
   }
-  // What stages CUDA memory, NCCL over sockets, and the progress of asynchronous operations in the mixes have
-  // threads beside the rank's own.
-  if (options.memory == Memory::host && request.mixes.empty()) bind_to_core(context);
+  // What stages CUDA memory, and NCCL over sockets, have threads beside the rank's own.
+  if (options.memory == Memory::host) bind_to_core(context);
   JobClock clock(context);
   const BenchJob job = job_of(context, clock, backends);
   hooks.begin(job);

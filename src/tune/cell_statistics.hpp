@@ -22,6 +22,14 @@ inline Interval median_interval(std::vector<double> samples) {
   return {samples[static_cast<std::size_t>(low)], samples[static_cast<std::size_t>(high)]};
 }
 
+/// A route's samples as a table holds them.
+inline route::Timing timing_of(const Choice& route, const std::vector<double>& us) {
+  const double middle = std::max(median(us), 0.001);  // the smallest time a table can hold
+  const Interval interval = median_interval(us);
+  return {route, middle, std::min(interval.low, middle), std::max(interval.high, middle),
+          static_cast<std::int64_t>(us.size())};
+}
+
 inline constexpr std::int64_t few_samples = 8;         ///< fewer cannot separate two intervals at 95 %
 inline constexpr double far_behind_ratio = 3;          ///< this far behind, few samples are enough,
 inline constexpr std::int64_t far_behind_samples = 5;  ///< but not two: both may have hit the same disturbance

@@ -93,12 +93,7 @@ class Race {
   static constexpr std::size_t rare_rounds = 16;
   static int operations_in(double us, double each_us) { return static_cast<int>(std::clamp(us / each_us, 1., 1000.)); }
 
-  route::Timing timing(const Candidate& candidate) const {
-    const double middle = std::max(median(candidate.samples_us), 0.001);  // the smallest time a table can hold
-    const Interval interval = median_interval(candidate.samples_us);
-    return {candidate.route, middle, std::min(interval.low, middle), std::max(interval.high, middle),
-            static_cast<std::int64_t>(candidate.samples_us.size())};
-  }
+  route::Timing timing(const Candidate& candidate) const { return timing_of(candidate.route, candidate.samples_us); }
 
   /// Drops routes that cannot win any more. True when nothing is left to decide: one route remains, or the
   /// remaining ones count as equal.

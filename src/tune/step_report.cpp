@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "route/choose.hpp"
+
 namespace medley::tune {
 namespace {
 
 /// What a user can do about an answer that is not final.
 std::string how_to_settle(const route::TunedStep& step) {
   if (step.settled) return {};
-  const std::string how_long =
-      step.needed_s > 0 ? fmt::format("about {:.0f} s would settle it", step.needed_s) : "more time may settle it";
-  return fmt::format("; not settled: {}, and the same command continues", how_long);
+  return step.needed_s > 0 ? fmt::format("; not settled: --seconds {:.0f} would", step.needed_s)
+                           : "; not settled: more time may settle it";
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ std::string conclusion(const route::TunedStep& step) {
   if (!step.settled)
     return fmt::format("no mix was surely faster in this time, so auto is {}, the best library so far{}", step.library,
                        how_to_settle(step));
-  return fmt::format("no mix is faster than {}, so auto is that library", step.library);
+  return fmt::format("no mix gains more than {:.0f} % over {}, so auto is that library", 100 * (route::near_ratio - 1),
+                     step.library);
 }
 
 }  // namespace medley::tune

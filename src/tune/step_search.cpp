@@ -20,7 +20,7 @@ constexpr std::size_t most_halving_rounds = 20;  // of a first halving, by the t
 constexpr double part_of_time = 0.15;            // of what is left, for a first halving
 constexpr double too_slow_to_win = 2;            // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
-constexpr double most_resting = 0.01;  // of the time that is left, for one rest
+constexpr double most_resting = 0.05;  // of the time that is left, for one rest
 
 /// The least of the medians; 0: nothing was measured.
 double least_median(const std::vector<StepCandidate*>& pool) {
@@ -37,6 +37,13 @@ double StepSearch::cost_us(double us) { return us < long_step_us ? 2 * us : us; 
 
 double StepSearch::at_best(const std::vector<double>& us) { return median_interval(us).low; }
 
+/// There may be thousands of samples, and sorting them takes time that other ranks wait for: less and less often.
+void StepSearch::add_sample(StepCandidate& to, double us) {
+  to.us.push_back(us);
+  const std::size_t n = to.us.size();
+  if (n <= 16 || (n & (n - 1)) == 0) to.best_us = at_best(to.us);
+}
+
 void StepSearch::add(Assignment assignment, bool library) {
   if (!tried_.insert(text_of(assignment.routes)).second) return;  // a table may choose one library for everything
   candidates_.push_back({std::move(assignment), library});
@@ -46,12 +53,11 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
   samples.resize(pool.size());
   double least = INFINITY;
   for (const StepCandidate* one : pool) {
-    if (!one->us.empty()) least = std::min(least, at_best(one->us));
+    if (!one->us.empty()) least = std::min(least, one->best_us);
   }
   /// 0: not slow.
-  const auto slowness = [&](std::size_t i) {
-    const double best = pool[i]->us.empty() ? 0 : at_best(pool[i]->us);
-    return best > after_step.slow_ratio * least ? best : 0;  // the slowest is the last of a round
+  const auto slowness = [&](std::size_t i) {  // the slowest is the last of a round
+    return pool[i]->best_us > after_step.slow_ratio * least ? pool[i]->best_us : 0;
   };
   std::vector<std::size_t> order = interleaved_order(pool.size(), rounds_++);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return slowness(a) < slowness(b); });
@@ -63,16 +69,21 @@ bool StepSearch::run_round(const Pool& pool, double share, Samples& samples) {
     after_slow_ = slowness(i) > 0 ? pool[i] : nullptr;
     const double us = job_.time_us(pool[i]->assignment);
     samples[i].push_back(us);
-    pool[i]->us.push_back(us);
+    add_sample(*pool[i], us);
   }
   return true;
 }
 
 void StepSearch::measure_at_first() {
+  std::size_t measured = 0;
   for (StepCandidate& one : candidates_) {
-    one.us.push_back(job_.time_us(one.assignment));
+    if (first_round_us_ >= long_step_us && job_.over(share_of_cells)) break;
+    add_sample(one, job_.time_us(one.assignment));
     first_round_us_ += cost_us(one.us.back());
+    ++measured;
   }
+  first_round_us_ *= static_cast<double>(candidates_.size()) / static_cast<double>(std::max<std::size_t>(measured, 1));
+  if (measured < candidates_.size()) return;
   Pool pool;
   for (std::size_t round = 1; round < rounds_at_first; ++round) {
     double best = INFINITY;
@@ -111,25 +122,23 @@ std::size_t StepSearch::rounds_for(const Pool& pool, double share) const {
       std::clamp(rounds, static_cast<double>(least_halving_rounds), static_cast<double>(most_halving_rounds)));
 }
 
-/// Each halving has twice the samples of the one before and half of its candidates, the faster ones. The fastest is
-/// first.
-StepSearch::Pool StepSearch::halve(Pool pool, double share) {
+/// Each halving has twice the samples of the one before and half of its candidates, the faster ones.
+StepSearch::Halved StepSearch::halve(Pool pool, double share) {
   for (std::size_t rounds = rounds_for(pool, share); pool.size() > 1; rounds *= 2) {
     Samples samples;
     bool in_time = true;
     for (std::size_t round = 0; in_time && round < rounds; ++round) in_time = run_round(pool, share, samples);
     const Pool ordered = sorted(pool, samples);
-    leader_won_ = in_time;
     if (!in_time) {  // not all have the same number of samples: those without keep their place behind the others
       Pool whole = ordered;
       for (StepCandidate* one : pool) {
         if (std::find(whole.begin(), whole.end(), one) == whole.end()) whole.push_back(one);
       }
-      return whole;
+      return {whole, false};
     }
     pool.assign(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>((ordered.size() + 1) / 2));
   }
-  return pool;
+  return {pool, true};
 }
 
 /// How many candidates successive halving can take in what is left of this share of the time.
@@ -176,17 +185,20 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
   for (StepCandidate& one : candidates_) {
     if (one.us.empty() || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
   }
-  leader_ = halve(std::move(pool), share_of_improving).front();
+  const Halved first = halve(std::move(pool), share_of_improving);
+  leader_ = first.pool.front();
+  searched_ = first.in_time ? Searched::in_part : Searched::interrupted;
   while (!job_.over(share_of_improving)) {
     Neighbours changed = neighbours(*leader_, slots, alternatives);
     if (!changed.pool.empty()) {
       changed.pool.push_back(leader_);
-      StepCandidate* const winner = halve(std::move(changed.pool), share_of_improving).front();
-      if (!std::exchange(leader_won_, true)) return;  // out of time: the leader stays that of the round before
-      if (std::exchange(leader_, winner) != winner) continue;
+      const Halved next = halve(std::move(changed.pool), share_of_improving);
+      if (!next.in_time) return;  // the leader stays that of the round before
+      if (std::exchange(leader_, next.pool.front()) != next.pool.front()) continue;
     }
-    exhausted_ = changed.all;
-    if (exhausted_) return;
+    if (!changed.all) continue;
+    searched_ = Searched::fully;
+    return;
   }
 }
 

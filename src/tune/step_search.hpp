@@ -29,19 +29,33 @@ struct StepCandidate {
   Assignment assignment;
   bool library = false;  ///< one library for everything: what a mix must beat
   std::vector<double> us{};
+  double best_us = 0;              ///< at_best(us), of late
   std::vector<double> fresh_us{};  ///< of the end, from when all libraries are measured again
 };
 
 /// The choice that the samples so far justify.
 struct StepVerdict {
-  const StepCandidate* chosen = nullptr;          ///< a mix only if it was surely faster than the best library
+  const StepCandidate* chosen = nullptr;          ///< a mix only if it was surely faster than every library
   const StepCandidate* library = nullptr;         ///< the best library
   std::vector<double> chosen_us{}, library_us{};  ///< the samples compared
   double gain = 1, gain_low = 1, gain_high = 1;   ///< library over chosen, by pairs of adjacent samples
   double confidence = 0.5;                        ///< that the choice is at least as fast as the best library
-  bool clear = false;                             ///< the interval of the gain decides by itself
+  bool clear = false;                             ///< the intervals decide, and the latest blocks agree with them
   bool compared = false;                          ///< on fresh samples, with all libraries that come close
   bool settled = false;                           ///< more time would hardly change it
+};
+
+/// A library that the leader is compared with: samples in pairs of one round, in blocks. What other work on the machine
+/// and the placement of ranks do to a step changes from second to second, and differently for each assignment, so that an
+/// interval of samples from one moment says little about the next.
+struct StepRival {
+  StepCandidate* library;
+  std::vector<double> leader_us{}, library_us{};
+  std::vector<double> block_gains{};  ///< library over leader, the median of each block
+
+  std::vector<double> gains() const;  ///< library over leader, by pairs
+  /// Whether the latest blocks all have a gain in this range.
+  bool blocks_within(double low, double high) const;
 };
 
 class StepSearch {
@@ -57,8 +71,11 @@ class StepSearch {
   /// that helps. `alternatives`: routes for each slot.
   void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
   /// Measures all libraries again, then compares the leader on fresh samples with those that come close to the fastest,
-  /// until it is clear which is faster.
+  /// in blocks over some seconds, until they agree which is faster.
   void compare_with_libraries();
+  /// Whether what would be left after improving suffices to compare anything with a library. If not, all time is for the
+  /// libraries.
+  bool worth_improving() const;
 
   StepVerdict verdict() const;
   /// How many seconds a search of this step takes that settles, by the samples so far: each part needs its share of the
@@ -80,13 +97,18 @@ class StepSearch {
   static double cost_us(double us);
   /// The least that a step may take by these samples: one disturbed sample must not rule an assignment out.
   static double at_best(const std::vector<double>& us);
+  static void add_sample(StepCandidate& to, double us);
   /// One sample of each, in an order that changes; false when the time is over.
   bool run_round(const Pool& pool, double share, Samples& samples);
-  std::vector<const StepCandidate*> libraries_to_measure_again() const;
+  Pool libraries_to_measure_again();
   bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
   std::size_t affordable(double share) const;
-  Pool halve(Pool pool, double share);
+  struct Halved {
+    Pool pool;  ///< fastest first
+    bool in_time;
+  };
+  Halved halve(Pool pool, double share);
   Pool sorted(const Pool& pool, const Samples& samples);
   struct Neighbours {
     Pool pool;
@@ -95,18 +117,15 @@ class StepSearch {
   Neighbours neighbours(const StepCandidate& leader, const std::vector<StepSlot>& slots,
                         const std::vector<std::vector<Choice>>& alternatives);
   const StepCandidate* best_library() const;
-  const StepCandidate* close_library(const StepCandidate& best) const;
-  StepCandidate& to_measure(const StepCandidate& candidate);
-  struct Rival {
-    const StepCandidate* library;
-    std::vector<double> contender_us, library_us;  ///< in pairs of one round
-    std::vector<double> gains() const;             ///< library over contender, by pairs
-  };
-  void choose_rivals();
-  const Rival* closest_rival() const;
-  double equal_within() const;
+  void add_rivals();
+  bool run_block(double block_us);
+  bool beats(const StepRival& rival) const;
+  bool loses_to(const StepRival& rival) const;
+  bool decided() const;
+  const StepRival* closest_rival() const;
   StepVerdict verdict_of_library() const;
-  StepVerdict verdict_against(const Rival& rival) const;
+  StepVerdict verdict_against(const StepRival& rival) const;
+  double comparing_us(double sample_us) const;
 
   SearchJob job_;
   std::deque<StepCandidate> candidates_;  // a deque: pointers stay valid
@@ -116,11 +135,14 @@ class StepSearch {
   double first_round_us_ = 0;                  // what one sample of each candidate took at first
   std::size_t changes_ = 0;                    // of one slot, that a leader can have
   StepCandidate* leader_ = nullptr;
-  bool leader_won_ = false;                   // in a halving that ended in time
-  bool exhausted_ = false;                    // no change of one slot helped the leader
-  const StepCandidate* contender_ = nullptr;  // the leader when the comparison began: a mix, or a library
-  std::vector<Rival> rivals_;                 // libraries that the contender is compared with
-  int clear_checks_ = 0;                      // in a row, whose intervals decided
+  /// How far the search for changes of the leader came: it was interrupted, a halving ended, or no change of one slot is
+  /// left that could help.
+  enum class Searched : std::uint8_t { interrupted, in_part, fully };
+  Searched searched_ = Searched::interrupted;
+  std::vector<StepRival> rivals_;
+  std::size_t blocks_ = 0;
+  double compared_us_ = 0;  // how long the comparison has taken
+  bool no_rival_ = false;   // no library comes close to the leader, which is one itself
 };
 
 }  // namespace medley::tune

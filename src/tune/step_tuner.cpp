@@ -66,22 +66,47 @@ class StepTuner {
                                                       fmt::join(options_.backends, ", "), name(options_.memory)));
     }
     const std::optional<Assignment> before = earlier_choice();
-    if (before && table_.step->settled && knows_all_candidates(*table_.step)) return;
-    if (before) earlier_ = table_.step;
+    refuse_to_replace();
+    const bool settled = before && table_.step->settled && knows_all_candidates(*table_.step);
+    if (before) {
+      earlier_ = table_.step;
+      search_.add(*before, false);
+    }
     search_.measure_at_first();
+    if (settled && still_holds(*before)) return;
     keep();
-    if (!over(StepSearch::share_of_cells)) measure_cells();
-    if (before) search_.add(*before, false);
-    search_.add(by_table(), false);
-    std::vector<std::vector<Choice>> alternatives;
-    for (const StepSlot& slot : slots_) alternatives.push_back(alternatives_for(slot));
-    search_.improve(slots_, alternatives);
-    keep();
+    if (search_.worth_improving()) improve();
     search_.compare_with_libraries();
     keep();
   }
 
  private:
+  void improve() {
+    if (!over(StepSearch::share_of_cells)) measure_cells();
+    search_.add(by_table(), false);
+    std::vector<std::vector<Choice>> alternatives;
+    for (const StepSlot& slot : slots_) alternatives.push_back(alternatives_for(slot));
+    search_.improve(slots_, alternatives);
+    keep();
+  }
+  /// A settled table may have cost minutes, and it has one step.
+  void refuse_to_replace() const {
+    if (!table_.step || !table_.step->settled || has_this_step() || options_.replace) return;
+    throw Error(ErrorKind::invalid,
+                fmt::format("the table is tuned for another step ({} on {}, {} memory); name another file with -o, or "
+                            "give that step up with --replace",
+                            table_.step->name, route::text(table_.step->shape), name(table_.step->memory)));
+  }
+  /// Whether a settled choice is still as fast as every library.
+  bool still_holds(const Assignment& choice) const {
+    double chosen_us = 0, library_us = INFINITY;
+    for (const StepCandidate& one : search_.candidates()) {
+      if (one.us.empty()) continue;
+      if (text_of(one.assignment.routes) == text_of(choice.routes)) chosen_us = median_interval(one.us).low;
+      if (one.library) library_us = std::min(library_us, median(one.us));
+    }
+    return chosen_us <= route::near_ratio * library_us;
+  }
   /// Whether all libraries that take part now took part in that tuning.
   bool knows_all_candidates(const route::TunedStep& step) const {
     return std::all_of(search_.candidates().begin(), search_.candidates().end(), [&](const StepCandidate& one) {
@@ -137,11 +162,15 @@ class StepTuner {
     return one;
   }
 
+  bool has_this_step() const {
+    const auto& step = table_.step;
+    return step && step->operations == operations_ && step->memory == options_.memory &&
+           step->hosts() == clock_.hosts();
+  }
   /// What an earlier run chose for this step, if these ranks can take it.
   std::optional<Assignment> earlier_choice() const {
+    if (!has_this_step()) return {};
     const auto& step = table_.step;
-    if (!step || step->operations != operations_ || step->memory != options_.memory || step->hosts() != clock_.hosts())
-      return {};
     Assignment one{"the earlier choice", {}};
     for (const StepSlot& slot : slots_) {
       const auto found = std::find_if(step->routes.begin(), step->routes.end(), [&](const route::StepRoute& route) {
@@ -176,8 +205,8 @@ class StepTuner {
     }
     cells.seconds = std::max(0.0, StepSearch::share_of_cells * options_.seconds - used_);
     restrict_to(cells, std::move(needed));
-    std::optional<BoundToCore> bound;
-    if (options_.memory == Memory::host) bound.emplace(context_);  // as in bench
+    std::optional<BoundToCore> bound;  // where the step is not
+    if (options_.memory == Memory::host) bound.emplace(context_);
     tune(context_, cells, table_, hooks_);
     used_ = clock_.seconds();
   }

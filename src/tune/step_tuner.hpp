@@ -17,11 +17,13 @@ struct StepTuneOptions {
   std::vector<std::string> backends;  ///< libraries and pairs that routes may take
   Memory memory = Memory::host;
   double seconds = 60;
+  bool replace = false;  ///< the table may give up another step that it was tuned for, settled
 };
 
 /// Writes `table.step` and the cells of the step's operations. The table is read on rank 0 and is the same on all ranks
-/// afterwards. Returns at once if it already has this step, settled. At any time the table holds the best choice so
-/// far: a library, unless a mix was surely faster. Collective.
+/// afterwards. If it already has this step, settled, a few samples check that this still holds. At any time the table
+/// holds the best choice so far: a library, unless a mix was surely faster. Throws Error(invalid) where the table was
+/// tuned for another step, unless that may be replaced. Collective.
 void tune_step(Context& context, Step& step, const StepTuneOptions& options, route::Table& table,
                const TuneHooks& hooks);
 

@@ -72,7 +72,7 @@ TuneResult run_tune(const TuneRequest& request, const TuneJobHooks& hooks) {
   result.rank = context.rank();
   Comm world = context.world();
   result.advice = advice_on_cores(placement_of_all(world), hosts_of(world));
-  if (options.memory == Memory::host && !request.step) bind_to_core(context);  // as in bench
+  if (options.memory == Memory::host && !request.progress_thread) bind_to_core(context);  // as in bench
   if (options.backends.empty()) options.backends = available_backends(context);
   if (context.rank() == 0) result.table = table_to_resume(result.file, context);
   const std::size_t had = result.table.cells().size();
@@ -87,8 +87,8 @@ TuneResult run_tune(const TuneRequest& request, const TuneJobHooks& hooks) {
                         .stop = hooks.stop};
   if (request.step) {
     const std::unique_ptr<Step> step = request.step(context);
-    tune_step(context, *step, {request.step_name, options.backends, options.memory, options.seconds}, result.table,
-              inner);
+    tune_step(context, *step, {request.step_name, options.backends, options.memory, options.seconds, request.replace},
+              result.table, inner);
   } else {
     tune(context, options, result.table, inner);
   }

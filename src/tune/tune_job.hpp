@@ -20,6 +20,7 @@ struct TuneRequest {
   /// Makes the step to tune for, on all ranks together; none: single operations.
   std::function<std::unique_ptr<Step>(Context&)> step{};
   std::string step_name{};
+  bool replace = false;          ///< the table may give up another step that it was tuned for, settled
   bool progress_thread = false;  ///< the step computes while operations are pending
 };
 

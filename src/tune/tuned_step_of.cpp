@@ -8,10 +8,8 @@ namespace medley::tune {
 namespace {
 
 route::StepTiming step_timing(const std::string& name, const std::vector<double>& us) {
-  const double middle = median(us);
-  const Interval interval = median_interval(us);
-  return {name, middle, std::min(interval.low, middle), std::max(interval.high, middle),
-          static_cast<std::int64_t>(us.size())};
+  const route::Timing timing = timing_of({}, us);
+  return {name, timing.median_us, timing.low_us, timing.high_us, timing.samples};
 }
 
 /// Adjacent slots of one operation with one route are one range.
@@ -37,6 +35,7 @@ route::TunedStep tuned_step_of(const StepSearch& search, const StepVerdict& verd
   route::TunedStep out;
   out.chosen = step_timing("auto", verdict.chosen_us);
   if (verdict.chosen->library) out.library = verdict.chosen->assignment.name;
+  if (verdict.library) out.against = verdict.library->assignment.name;
   out.gain = verdict.gain, out.gain_low = verdict.gain_low, out.gain_high = verdict.gain_high;
   out.confidence = verdict.confidence;
   out.routes = ranges_of(slots, verdict.chosen->assignment.routes);

@@ -116,7 +116,8 @@ class TuneAStep : public testing::Test {
         .options = {.ops = {}, .sizes = {}, .backends = std::move(backends), .seconds = seconds},
         .file = file_,
         .step = [this](Context&) -> std::unique_ptr<Step> { return std::make_unique<FakeStep>(operations_, seen_); },
-        .step_name = "fake"};
+        .step_name = "fake",
+        .replace = replace_};
     return *run_tune(request, {.stop = std::move(stop)}).table.step;
   }
   route::TunedStep tune(std::vector<std::string> backends) {
@@ -138,16 +139,33 @@ class TuneAStep : public testing::Test {
   }
 
   const std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) / "fake-step.json";
+  bool replace_ = false;
   std::vector<StepOperation> operations_{{Op::all_reduce, DType::f32, 4096, {1, 2}}};
   Seen seen_;
 };
 
 TEST_F(TuneAStep, ASettledTableIsTunedAgainOnlyForALibraryThatItDoesNotKnow) {
   earlier("shm").save(file_);
-  EXPECT_TRUE(tune({"shm"}).settled);
-  EXPECT_EQ(seen_.runs, 0);
+  EXPECT_TRUE(tune({"shm"}, 60, [] { return false; }).settled);
+  EXPECT_LE(seen_.runs, 10) << "some samples say whether it still holds";
   EXPECT_FALSE(tune({"shm", "plain"}).settled);
   EXPECT_GT(seen_.runs, 0);
+}
+
+TEST_F(TuneAStep, ASettledTableOfAnotherStepIsGivenUpOnlyOnRequest) {
+  route::Table table = earlier("shm");
+  table.step->operations = "another";
+  table.save(file_);
+  try {
+    tune({"shm"});
+    ADD_FAILURE() << "not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid);
+    EXPECT_THAT(error.what(), HasSubstr("--replace"));
+  }
+  EXPECT_EQ(route::Table::load(file_).step->operations, "another");
+  replace_ = true;
+  EXPECT_EQ(tune({"shm"}).operations, fingerprint(operations_, 0));
 }
 
 TEST_F(TuneAStep, AnEarlierMixStaysUntilThisRunHasComparedIt) {

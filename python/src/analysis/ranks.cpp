@@ -93,7 +93,7 @@ std::string run_bench(const tune::BenchRequest& request, nb::handle progress) {
 
 tune::TuneRequest tune_request(const std::string& file, const std::string& schedule, const std::string& ops,
                                const std::string& sizes, const std::vector<std::string>& backends,
-                               const std::vector<std::string>& dtypes, const std::string& memory, double seconds) {
+                               const std::vector<std::string>& dtypes, const std::string& memory, double seconds, bool replace) {
   tune::TuneRequest request{.options = {}, .file = file};
   tune::TuneOptions& options = request.options;
   options.ops = tune::ops_of(ops);
@@ -110,6 +110,7 @@ tune::TuneRequest tune_request(const std::string& file, const std::string& sched
     throw Error(ErrorKind::invalid, "dtype lists no element type");
   }
   request.file = tune::table_file(request);
+  request.replace = replace;
   return request;
 }
 
@@ -182,7 +183,7 @@ void bind_ranks(nb::module_& module) {
              "table"_a, "mix"_a, "seconds"_a, "batch"_a);
   module.def("bench", run_bench, "request"_a, "progress"_a.none());
   module.def("tune_request", tune_request, "output"_a, "schedule"_a, "op"_a, "sizes"_a, "backends"_a, "dtype"_a, "memory"_a,
-             "seconds"_a);
+             "seconds"_a, "replace"_a);
   module.def("tune", run_tune, "request"_a, "progress"_a.none());
   module.def("replay_request", replay_request, "schedule"_a, "backends"_a, "table"_a, "trace"_a, "steps"_a, "calibrate"_a,
              "scale"_a, "tflops"_a, "memory_gbs"_a, "ranks"_a);
