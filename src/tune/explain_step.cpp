@@ -34,11 +34,6 @@ const route::Cell* row_of(const route::Table& cells, const StepOperation& o, Mem
   return route::nearest_size(chosen.cells, o.bytes);
 }
 
-/// The library's own algorithm, as the operation's comm takes it.
-Choice own_of(const std::string& library, const StepOperation& o) {
-  return {std::string(route::backend_on(o.shape, library, o.in_blocks)), "native"};
-}
-
 /// Of the libraries that every row has, the one whose operations alone take the least time together; empty: none.
 std::string least_sum(const route::Table& cells, const std::vector<StepOperation>& operations, Memory memory) {
   std::map<std::string, double> sums;
@@ -69,7 +64,7 @@ ExplainedOperation explained(const route::Table& table, const route::Table& cell
   if (const route::SizeRange* range = chosen.at(o.bytes)) out.route = range->route;
   out.by_step = chosen.by_step;
   if (!out.route) return out;
-  const Choice of_library = own_of(library, o);
+  const Choice of_library = own_route(library, o);
   out.same_as_library = *out.route == of_library;
   const route::Cell* row = row_of(cells, o, memory);
   if (!row) return out;

@@ -1,13 +1,10 @@
-// Robust statistics of timings: median, deviation, tail, and the confidence interval of a ratio of two medians.
-// Used by `medley bench`, the tuner and the programs in bench/.
+// Robust statistics of timings: median, deviation and tail. Used by `medley bench`, the tuner and the programs in bench/.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <random>
-#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -48,25 +45,5 @@ inline Summary summarize(const std::vector<double>& values) {
 struct Interval {
   double low, high;
 };
-
-/// 95 % interval of median(numerator) / median(denominator) by percentile bootstrap, resampling each sample
-/// independently. The same input gives the same interval.
-inline Interval ratio_of_medians_interval(std::span<const double> numerator, std::span<const double> denominator,
-                                          int resamples = 2000) {
-  if (numerator.empty() || denominator.empty()) throw std::invalid_argument("ratio of no values");
-  if (resamples < 1) throw std::invalid_argument("a bootstrap needs at least one resample");
-  std::mt19937_64 random(20240229);
-  const auto resampled_median = [&](std::span<const double> values) {
-    std::vector<double> drawn(values.size());
-    for (double& value : drawn) value = values[random() % values.size()];
-    return median(std::move(drawn));
-  };
-  std::vector<double> ratios(static_cast<std::size_t>(resamples));
-  for (double& ratio : ratios) {
-    const double top = resampled_median(numerator);
-    ratio = top / resampled_median(denominator);
-  }
-  return {quantile(ratios, 0.025), quantile(ratios, 0.975)};
-}
 
 }  // namespace medley::tune

@@ -46,6 +46,12 @@ inline bool takes(const route::Shape& shape, bool in_blocks, std::string_view ba
   return route::backend_on(shape, backend, in_blocks) == backend;
 }
 
+/// A library's own algorithm for an operation or a slot, as their comms take it.
+template <class Placed>
+Choice own_route(const std::string& library, const Placed& one) {
+  return {std::string(route::backend_on(one.shape, library, one.in_blocks)), "native"};
+}
+
 /// A route for every slot.
 struct Assignment {
   std::string name;            ///< for people: "mpi", "table", "table, all_reduce of 512K over ucx/ring"

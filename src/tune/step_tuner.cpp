@@ -153,12 +153,9 @@ class StepTuner {
       names.push_back(usable.backend);
     return names;
   }
-  Choice own_of(const std::string& library, const StepSlot& slot) const {
-    return {std::string(route::backend_on(slot.shape, library, slot.in_blocks)), "native"};
-  }
   Assignment over_one(const std::string& library) const {
     Assignment one{library, {}};
-    for (const StepSlot& slot : slots_) one.routes.push_back(own_of(library, slot));
+    for (const StepSlot& slot : slots_) one.routes.push_back(own_route(library, slot));
     return one;
   }
 
@@ -226,7 +223,7 @@ class StepTuner {
     for (const StepSlot& slot : slots_) {
       const route::Chosen chosen = chosen_alone(slot);
       const route::SizeRange* const range = chosen.at(slot.bytes);
-      one.routes.push_back(range ? range->route : own_of(otherwise, slot));
+      one.routes.push_back(range ? range->route : own_route(otherwise, slot));
     }
     return one;
   }
