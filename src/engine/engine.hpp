@@ -283,8 +283,7 @@ class Engine final : private Progress::Events {
   void note_wait(const Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
-  void note_end(Record* record, bool failed) noexcept { note_end(record, failed, record ? ticks() : 0); }
-  void note_end(Record* record, bool failed, std::uint64_t moment) noexcept;
+  void note_end(Record* record, bool failed) noexcept;
   void note_message_end(std::uint64_t record, std::uint64_t moment) noexcept {
     Record* const ended = record ? recorder_->find(record) : nullptr;
     if (!ended) return;

@@ -34,7 +34,7 @@ bool ends_comm(const CommState& comm, const LaneState& lane, const Call& call, c
                             (error.kind() == ErrorKind::mismatch && !comm.exact);
   if (!of_this_call) return true;
   try {
-    lane.lane->check();
+    if (lane.lane) lane.lane->check();
     return false;
   } catch (...) {  // a peer gave up the comm, and this is its error
     return true;

@@ -134,9 +134,9 @@ void Engine::note_end(std::uint64_t number, bool failed) noexcept {
   note_end(number ? recorder_->find(number) : nullptr, failed);
 }
 
-void Engine::note_end(Record* record, bool failed, std::uint64_t moment) noexcept {
+void Engine::note_end(Record* record, bool failed) noexcept {
   if (!record) return;
-  record->completed = moment;
+  record->completed = ticks();
   if (record->started == 0 && !failed) {
     record->started = record->issued;  // it ran inside the call
     record->flags |= record_inline;
