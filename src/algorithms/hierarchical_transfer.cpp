@@ -143,8 +143,8 @@ Task HierarchicalTransfer::direct_all_to_all(std::int64_t part) {
       at_ = lanes().all.get();  // of every other phase
       local_started = moved_ = true;
     }
-    lanes().inside->progress();
-    lanes().all->progress();
+    progress(*lanes().inside);
+    progress(*lanes().all);
     running_.poll(moved_);
     const auto& left = running_.list();
     if (local_started && std::find(left.begin(), left.end(), local_phase_) == left.end())

@@ -51,6 +51,10 @@ class PhasedTransfer : public Transfer {
   int host() const { return lane_.host_; }
   int place() const { return lane_.place_; }
   HierarchicalLane::Lanes& lanes() const { return lane_.parts_; }
+  /// Its error names ranks of the comm.
+  void progress(Lane& part) const {
+    lane_.in_whole_ranks(&part, [&part] { part.progress(); });
+  }
   PhaseOrder& order_of_phases() const { return lane_.order_; }
   /// The lane of a phase under way.
   virtual Lane* lane_of(const Transfer*) const { return at_; }

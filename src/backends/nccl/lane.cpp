@@ -104,9 +104,9 @@ Transfer* NcclLane::start_message(const Call& call) {
   }
   if (call.root == params_.rank) {
     if (call.captured) throw Error(ErrorKind::invalid, "a message to oneself cannot be captured in a graph over nccl");
-    auto* transfer = new SelfTransfer(*this, *self_track_, call);
+    TransferRef<SelfTransfer> transfer(new SelfTransfer(*this, *self_track_, call));
     transfer->begin();
-    return transfer;
+    return transfer.release();
   }
   Channel& way = channel(call.root, call.op == Op::send);
   TransferRef<MessageTransfer> transfer(new MessageTransfer(*this, way, call));
