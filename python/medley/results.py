@@ -91,6 +91,7 @@ class PlanSweep(Result):
     framework: str
     sweep: list[dict[str, Any]]
     points: list[SweepPoint] = field(repr=False, metadata=part(SweepPoint))
+    fastest: int | None                       #: index of the point with the most tokens/s per GPU that fits; None: no machine, or several models
 
 
 @dataclass(frozen=True)

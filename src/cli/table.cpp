@@ -12,8 +12,9 @@ std::size_t width(const std::string& cell) {
       std::count_if(cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+// A dash stands for a number that there is not.
 bool numeric(const std::string& cell) {
-  return !cell.empty() &&
+  return cell == "–" ||
          (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-' || cell[0] == '+' || cell[0] == '.');
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <medley/error.hpp>
+#include <set>
 #include <thread>
 
 #include "plan/export.hpp"
@@ -13,6 +14,18 @@ namespace medley::cost {
 namespace {
 
 constexpr std::size_t most_points = 200000;
+
+std::optional<std::size_t> fastest_of(const std::vector<SweepPoint>& points) {
+  std::optional<std::size_t> fastest;
+  std::set<Count> parameters;
+  const auto rate = [&](std::size_t i) { return points[i].time->cost.tokens_per_s_per_gpu; };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].time) continue;
+    parameters.insert(points[i].parameters);
+    if (points[i].time->fits && (!fastest || rate(i) > rate(*fastest))) fastest = i;
+  }
+  return parameters.size() == 1 ? fastest : std::nullopt;
+}
 
 class Sweep {
  public:
@@ -53,6 +66,7 @@ class Sweep {
       throw;
     }
     threads.clear();  // joins
+    result_.fastest = fastest_of(result_.points);
     return std::move(result_);
   }
 
@@ -124,7 +138,8 @@ nlohmann::ordered_json to_json(const SweepResult& result) {
   return {{"model", plan::to_json(result.model)},
           {"framework", plan::name(result.framework)},
           {"sweep", std::move(axes)},
-          {"points", std::move(points)}};
+          {"points", std::move(points)},
+          {"fastest", result.fastest ? nlohmann::ordered_json(*result.fastest) : nlohmann::ordered_json()}};
 }
 
 }  // namespace medley::cost

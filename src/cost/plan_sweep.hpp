@@ -40,6 +40,9 @@ struct SweepResult {
   bool timed = false;  ///< on a machine
   std::vector<SweepAxis> axes;
   std::vector<SweepPoint> points;
+  /// Of those that fit, the point with the most tokens per second and GPU. None where points differ in their
+  /// parameters: a smaller model is not a faster layout.
+  std::optional<std::size_t> fastest;
 };
 
 /// Plans every point, on all cores. A point that cannot be planned says why; an axis that is not known

@@ -55,8 +55,19 @@ Count rank_of(const Layout& l, const Coordinates& at) {
   return ((Count{at.pp} * l.dp + at.dp) * l.cp + at.cp) * l.tp + at.tp;
 }
 
+void derive_dp(Layout& l) {
+  if (l.ranks == 0) return;
+  const Count replica = product({l.tp, l.pp, l.cp}, "tp·pp·cp");
+  if (l.ranks % replica != 0) refuse(fmt::format("world {} is not a multiple of tp·pp·cp = {}", l.ranks, replica));
+  const Count dp = l.ranks / replica;
+  if (l.dp_given && l.dp != dp)
+    refuse(fmt::format("world {} contradicts dp {} times tp·pp·cp = {}", l.ranks, l.dp, replica));
+  l.dp = static_cast<int>(dp);
+}
+
 void check(Layout& l, const Model& m) {
   check_sizes(l);
+  derive_dp(l);
   if (l.seq == 0) l.seq = m.seq;
   if (l.seq < 1) refuse(fmt::format("seq is {}; it must be at least 1", l.seq));
   const Count per_round = product({l.micro_batch, l.dp}, "micro-batch times dp");

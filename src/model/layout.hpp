@@ -91,6 +91,8 @@ struct Flags {
 
 struct Layout {
   int dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;  ///< world = dp·tp·pp·cp; ep divides dp·cp, or dp·cp·tp/etp
+  Count ranks = 0;                             ///< of the whole job, where given (world=64); derive_dp() divides them
+  bool dp_given = false;                       ///< by name: `ranks` must then agree
   int etp = 0;                                 ///< ranks that shard one expert (Megatron); 0: tp
   bool sp = false;                             ///< Megatron's sequence parallelism on the tensor group
   int virtual_stages = 1;
@@ -121,6 +123,10 @@ struct Coordinates {
 };
 Coordinates coordinates(const Layout& layout, Count rank);
 Count rank_of(const Layout& layout, const Coordinates& at);
+
+/// Where `ranks` are given, dp is what tp·pp·cp leaves of them. Throws where that is no whole number, or not the dp that
+/// was given. check() does it too, so that a sweep over tp keeps the number of ranks.
+void derive_dp(Layout& layout);
 
 /// Rejects impossible layouts, naming the rule: divisibility of heads, layers, batch, sequence, sp without tp
 /// … Fills defaults from the model (seq, global_batch).

@@ -115,7 +115,14 @@ const std::map<std::string, Setter>& setters() {
     const auto add = [&](std::initializer_list<const char*> names, Setter setter) {
       for (const char* name : names) t[name] = setter;
     };
-    add({"dp", "data_parallel"}, size_key(&Layout::dp, "dp"));
+    add({"dp", "data_parallel"}, [](Layout& l, const std::string& v, const std::string& p) {
+      size_key(&Layout::dp, "dp")(l, v, p);
+      l.dp_given = true;
+    });
+    add({"world", "gpus"}, [](Layout& l, const std::string& v, const std::string& p) {
+      l.ranks = small(v, p, "world");
+      if (l.ranks < 1) refuse_at(p, fmt::format("world is {}; it must be at least 1", l.ranks));
+    });
     add({"tp", "tensor_parallel"}, size_key(&Layout::tp, "tp"));
     add({"pp", "pipeline_parallel"}, size_key(&Layout::pp, "pp"));
     add({"cp", "context_parallel"}, size_key(&Layout::cp, "cp"));
@@ -243,9 +250,9 @@ bool set_layout_key(Layout& layout, const std::string& key, const std::string& v
 
 Layout read_layout(const std::string& spec) {
   Layout layout;
-  Count world = 0;
   if (trimmed(spec).rfind("--", 0) == 0) {
     layout_from_megatron(layout, parse_arguments(spec), "--layout");
+    derive_dp(layout);
     return layout;
   }
   std::map<std::string, std::string> seen;
@@ -261,18 +268,10 @@ Layout read_layout(const std::string& spec) {
     const auto [at, fresh] = seen.emplace(key, value);
     if (!fresh && at->second != value)
       refuse_at("--layout", fmt::format("{} is given twice, as {} and {}", key, at->second, value));
-    if (key == "world" || key == "gpus") world = parse_count(value, "--layout", key);
-    else if (!set_layout_key(layout, key, value, "--layout"))
+    if (!set_layout_key(layout, key, value, "--layout"))
       refuse_at("--layout", fmt::format("key '{}' is not known", key));
   }
-  if (world != 0) {
-    const Count model = Count{layout.tp} * layout.pp * layout.cp;
-    if (world < 1 || world % model != 0)
-      refuse_at("--layout", fmt::format("world {} is not a multiple of tp·pp·cp = {}", world, model));
-    if (seen.count("dp") && layout.dp != world / model)
-      refuse_at("--layout", fmt::format("world {} contradicts dp {} times tp·pp·cp = {}", world, layout.dp, model));
-    layout.dp = small(std::to_string(world / model), "--layout", "dp");
-  }
+  derive_dp(layout);
   return layout;
 }
 

@@ -9,13 +9,13 @@
 
 namespace medley::model {
 
-/// `spec` as --layout takes it. It may contain `world` instead of dp.
+/// `spec` as --layout takes it. dp follows from `world` where the text or a file gives that.
 Layout read_layout(const std::string& spec);
 
 /// Sets one key; `place` begins error messages. Returns false for an unknown key.
 bool set_layout_key(Layout& layout, const std::string& key, const std::string& value, const std::string& place);
 
-// Readers by content; they set `world` if the file gives the number of ranks (0 otherwise).
+// Readers by content.
 void layout_from_deepspeed(Layout& layout, const nlohmann::json& config, const std::string& source);
 void layout_from_neox(Layout& layout, const std::string& yaml, const std::string& source);
 void layout_from_megatron(Layout& layout, const Arguments& arguments, const std::string& source);

@@ -164,12 +164,7 @@ void layout_from_megatron(Layout& l, const Arguments& arguments, const std::stri
   if (has("recompute_activations")) l.recompute = Recompute::selective;
   set("recompute_granularity", "recompute");
   if (has("clip_grad")) l.flags.gradient_clipping = parse_real(given["clip_grad"], source, "--clip-grad") > 0;
-  if (has("world_size")) {
-    const Count world = parse_count(given["world_size"], source, "--world-size"), model = product({l.tp, l.pp, l.cp});
-    if (world < 1 || world % model != 0)
-      refuse_at(source, fmt::format("--world-size {} is not a multiple of tp·pp·cp = {}", world, model));
-    set_layout_key(l, "dp", std::to_string(world / model), source);
-  }
+  set("world_size", "world");
 }
 
 }  // namespace medley::model

@@ -50,6 +50,43 @@ TEST(SweepPlans, APointEqualsItsPlan) {
   EXPECT_EQ(point.time->cost.step_us, plan.time->cost.step_us);
 }
 
+TEST(SweepPlans, TheNumberOfRanksStaysWhereTheLayoutGivesIt) {
+  SweepRequest request = sweep_of({{"tp", {"1", "2", "8", "3"}}});
+  request.layout = "world=32,zero=1";
+  request.framework = "megatron";
+  const SweepResult result = sweep_plans(request);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(result.points[i].world, 32);
+  EXPECT_NE(result.points[3].refused.find("world 32 is not a multiple of tp·pp·cp = 3"), std::string::npos);
+  request.axes = {{"world", {"8", "64"}}};
+  request.layout = "tp=4";
+  EXPECT_EQ(sweep_plans(request).points[1].world, 64);
+  request.layout = "dp=2,tp=4";
+  EXPECT_NE(sweep_plans(request).points[1].refused.find("world 64 contradicts dp 2"), std::string::npos);
+}
+
+TEST(SweepPlans, TheFastestPointFits) {
+  SweepRequest request = sweep_of({{"tp", {"1", "2", "4"}}, {"micro_batch", {"1", "32"}}});
+  request.model = "llama-2-7b";
+  request.layout = "world=8,zero=1,global_batch=256";
+  request.framework = "megatron";
+  EXPECT_FALSE(sweep_plans(request).fastest);  // without a machine there is no time
+  request.machine = "dgx-a100";
+  const SweepResult result = sweep_plans(request);
+  ASSERT_TRUE(result.fastest);
+  const SweepPoint& fastest = result.points[*result.fastest];
+  EXPECT_TRUE(fastest.time->fits);
+  bool some_do_not_fit = false;
+  for (const SweepPoint& p : result.points) {
+    if (!p.time) continue;
+    some_do_not_fit |= !p.time->fits;
+    EXPECT_TRUE(!p.time->fits || p.time->cost.step_us >= fastest.time->cost.step_us);
+  }
+  EXPECT_TRUE(some_do_not_fit);
+  EXPECT_EQ(to_json(result)["fastest"], *result.fastest);
+  request.axes = {{"model", {"pythia-70m", "llama-2-7b"}}};
+  EXPECT_FALSE(sweep_plans(request).fastest);  // a smaller model is not a faster layout
+}
+
 TEST(SweepPlans, WidthsFollowTheHiddenSize) {
   const SweepResult result = sweep_plans(sweep_of({{"hidden", {"512", "1024"}}}));
   const Model wide = [] {

@@ -32,6 +32,24 @@ TEST(Layout, Text) {
   EXPECT_THAT(refusal([] { read_layout("world=10,tp=4"); }), HasSubstr("world 10"));
 }
 
+TEST(Layout, DpFollowsFromTheNumberOfRanksAlsoWhereTpChangesLater) {
+  const Model model = *model_from_zoo("llama-2-7b");
+  Layout l = read_layout("world=64,tp=2");
+  EXPECT_EQ(l.dp, 32);
+  l.tp = 8;
+  check(l, model);
+  EXPECT_EQ(l.dp, 8);
+  EXPECT_EQ(l.world(), 64);
+  l.tp = 3;
+  EXPECT_THAT(refusal([&] { check(l, model); }), HasSubstr("world 64 is not a multiple of tp·pp·cp = 3"));
+}
+
+TEST(Layout, DpAndTheNumberOfRanksMustAgree) {
+  EXPECT_EQ(read_layout("world=64,tp=8,dp=8").dp, 8);
+  for (const char* text : {"world=64,dp=1", "dp=16,world=64,tp=8", "gpus=64,dp=32"})
+    EXPECT_THAT(refusal([&] { read_layout(text); }), HasSubstr("world 64 contradicts dp"));
+}
+
 TEST(Layout, KernelsOfMegatronsRecipes) {
   const Layout l = read_layout("fp8=current,cuda_graphs=partial,recompute_modules=layernorm+moe_act+mla_up_proj");
   EXPECT_TRUE(l.flags.fp8);
@@ -120,6 +138,7 @@ TEST(Layout, NeoxAndMegatron) {
   EXPECT_EQ(m.virtual_stages, 4);
   EXPECT_TRUE(m.sp);
   EXPECT_EQ(m.zero, 1);
+  derive_dp(m);
   EXPECT_EQ(m.dp, 2);
   EXPECT_EQ(m.recompute, Recompute::selective);
 }

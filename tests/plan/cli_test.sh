@@ -29,6 +29,11 @@ expect 2 "caffe" --model pythia-70m --framework caffe
 expect 2 "no-such-model" --model no-such-model
 expect 2 "rank 9" --model pythia-70m --layout dp=2 --rank 9
 expect 2 "colour" --model pythia-70m --sweep colour=1:2
+expect 2 "world 8 contradicts dp 4" --model pythia-70m --layout world=8,dp=4
+expect 0 "world 8 is not a multiple of tp·pp·cp = 3" --model pythia-70m --layout world=8 --sweep tp=1,3
+expect 0 "fastest that fits" --model pythia-70m --layout world=8,gbs=32 --framework megatron --machine dgx-a100 --sweep tp=1:8
+expect 0 "most tokens/s/GPU that fits" --model pythia-70m --layout gbs=32 --machine dgx-a100 --sweep dp=1:8
+
 expect 0 "32768" --model pythia-2.8b --layout dp=2,tp=2 --framework megatron --sweep seq=512:32768
 expect 0 "refused" --model pythia-70m --sweep tp=1:16
 expect 2 "$work/none/x.json" --model pythia-70m --json "$work/none/x.json"
