@@ -5,6 +5,7 @@
 
 #include "cli/plan.hpp"
 #include "cli/table.hpp"
+#include "model/read_layout.hpp"
 
 namespace medley::cli {
 
@@ -23,25 +24,16 @@ std::string size_text(double bytes) {
 
 namespace {
 
-std::string layout_text(const plan::Layout& l) {
-  std::string text = fmt::format("dp={},tp={},pp={}", l.dp, l.tp, l.pp);
-  if (l.virtual_stages > 1) text += fmt::format(",vp={}", l.virtual_stages);
-  if (l.cp > 1) text += fmt::format(",cp={}", l.cp);
-  if (l.ep > 1) text += fmt::format(",ep={}", l.ep);
-  if (l.expert_tensor() != l.tp) text += fmt::format(",etp={}", l.etp);
-  if (l.sp) text += ",sp=on";
-  if (l.zero > 0) text += fmt::format(",zero={}", l.zero);
-  return text;
-}
-
 void print_head(const cost::PlanResult& o) {
   const plan::Parameters p = plan::count_parameters(o.model);
   fmt::print("{}: {} parameters ({:.2f} B){}\n", o.model.name, p.total, static_cast<double>(p.total) / 1e9,
              o.model.moe() ? fmt::format(", {:.2f} B active", static_cast<double>(p.active) / 1e9) : "");
-  const plan::Layout& l = o.layout;
+  plan::Layout l = o.layout;
+  l.zero = plan::zero_stage(l, o.framework);
   const plan::Coordinates at = plan::coordinates(l, o.rank);
-  fmt::print("{} on {} ranks: {}; {} micro-batches of {} × {} tokens in {}\n", plan::name(o.framework), l.world(),
-             layout_text(l), l.micro_batches(), l.micro_batch, l.seq, name(l.dtype));
+  fmt::print("{} on {} rank{}: {}; {} micro-batch{} of {} × {} tokens in {}\n", plan::name(o.framework), l.world(),
+             l.world() == 1 ? "" : "s", plan::layout_text(l), l.micro_batches(), l.micro_batches() == 1 ? "" : "es",
+             l.micro_batch, l.seq, name(l.dtype));
   fmt::print("assumed: {}\n", o.assumptions);
   fmt::print("rank {} (dp {}, tp {}, pp {}, cp {}), one step\n\n", o.rank, at.dp, at.tp, at.pp, at.cp);
 }
@@ -96,8 +88,10 @@ void print_time(const cost::MachineTime& time, const cost::FullestGpu& fullest) 
   fmt::print("{} on {}: rank {} needs {}\n\n", time.fits ? "fits" : "DOES NOT FIT", time.machine.name, fullest.rank,
              time.fit);
   const cost::StepCost& cost = time.cost;
-  fmt::print("step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs; {:.1f} with recomputation)\n",
-             cost.step_us * 1e-3, cost.tokens_per_s_per_gpu, cost.tflops_per_gpu, cost.hardware_tflops_per_gpu);
+  const bool recomputes = cost.hardware_tflops_per_gpu > cost.tflops_per_gpu;
+  fmt::print("step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs{})\n", cost.step_us * 1e-3,
+             cost.tokens_per_s_per_gpu, cost.tflops_per_gpu,
+             recomputes ? fmt::format("; {:.1f} with recomputation", cost.hardware_tflops_per_gpu) : "");
   Table table({"exposed time", "ms", "share"});
   for (std::size_t i = 0; i < cost::cause_count; ++i) {
     if (cost.spent[i] <= 0) continue;

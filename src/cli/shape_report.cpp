@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/plan.hpp"
 #include "cli/shape_options.hpp"
 #include "cli/table.hpp"
 
@@ -53,7 +54,7 @@ void print_step(const ShapeReport& report) {
     lost += fmt::format("{}{} {:.1f} %", lost.empty() ? "" : ", ", cause, 100 * us / report.products_us);
   fmt::print("lost   of the products' time: {}\n", lost);
   fmt::print(
-      "memory {:.1f} of {:.0f} GB usable: {}\n\n", report.memory / 1e9, report.usable_memory / 1e9,
+      "memory {} of {} usable: {}\n\n", size_text(report.memory), size_text(report.usable_memory),
       report.memory <= report.usable_memory ? fmt::format("fits, largest micro-batch {}", report.largest_micro_batch)
       : report.largest_micro_batch > 0 ? fmt::format("does not fit, largest micro-batch {}", report.largest_micro_batch)
                                        : "does not fit, at any micro-batch");

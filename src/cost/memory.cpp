@@ -14,6 +14,8 @@
 namespace medley::cost {
 namespace {
 
+constexpr double usable_share = 0.94;
+
 // Activations that one layer keeps for its backward pass, after Korthikanti et al. (2022): for a GPT in 16
 // bits s·b·h·(10 + 24/t + 5·a·s/(h·t)), adapted to the widths of gated and grouped-query models. In eager
 // mode, chains of kernels also keep their intermediate results: rotated queries and keys, the gate's
@@ -147,7 +149,7 @@ Memory memory_per_gpu(const Model& m, const Layout& layout, Framework framework,
   const View v(m, l, rank, options);
   if (l.mode != Mode::train) return inference_memory(v);
   const auto tensors = v.tensors();
-  const int zero = fsdp ? 3 : l.zero;
+  const int zero = zero_stage(l, framework);
   // Megatron reduces bf16 gradients in f32; nanotron keeps the 16-bit gradients in addition to their f32
   // sums.
   const DType narrow = megatron ? plan::megatron_gradients(l) : l.grad_dtype.value_or(l.dtype);
@@ -187,7 +189,7 @@ FullestGpu fullest_gpu(const Model& m, const Layout& l, Framework framework) {
   return fullest;
 }
 
-double usable_memory(double bytes) { return 0.94 * bytes; }
+double usable_memory(double bytes) { return usable_share * bytes; }
 
 std::string fit_sentence(const Memory& m, double gpu_bytes) {
   const double usable = usable_memory(gpu_bytes), total = static_cast<double>(m.total());
@@ -196,11 +198,12 @@ std::string fit_sentence(const Memory& m, double gpu_bytes) {
                                                             {"optimizer state", m.optimizer},
                                                             {"activations", m.activations}}};
   const auto* most = std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
+  constexpr double gib = 1024.0 * 1024.0 * 1024.0;
   return fmt::format(
-      "{:.1f} of {:.1f} GB usable ({:.1f} GB less context, NCCL, workspace and fragmentation): {} by {:.1f} "
-      "GB; most of it {}",
-      total * 1e-9, usable * 1e-9, gpu_bytes * 1e-9, total <= usable ? "fits" : "too much",
-      std::abs(usable - total) * 1e-9, most->first);
+      "{:.1f} of {:.1f} GiB usable, {:.1f} GiB {}; most of it {} (usable: {:.0f} % of {:.0f} GiB; context, NCCL, "
+      "workspace and fragmentation take the rest)",
+      total / gib, usable / gib, std::abs(usable - total) / gib, total <= usable ? "to spare" : "too much", most->first,
+      100 * usable_share, gpu_bytes / gib);
 }
 
 nlohmann::ordered_json to_json(const Memory& m) {

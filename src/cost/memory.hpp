@@ -33,7 +33,7 @@ double usable_memory(double bytes);
 
 /// Bytes of a GPU's memory in data sheets' GB, which are GiB: an H200 of 141 GB has 150.8e9 bytes.
 constexpr double gpu_memory_bytes(double gb) { return gb * 1024 * 1024 * 1024; }
-/// One sentence: whether it fits, by what margin, and what takes the most.
+/// One clause: how much of what is usable, by what margin, and what takes the most.
 std::string fit_sentence(const Memory& memory, double gpu_bytes);
 
 }  // namespace medley::cost

@@ -19,7 +19,7 @@ void add_fit(MachineTime& time, const Memory& fullest) {
 void add_textbook(PlanResult& result) {
   if (result.framework == Framework::textbook) return;
   Layout layout = result.layout;
-  if (result.framework == Framework::fsdp2) layout.zero = 3;
+  layout.zero = plan::zero_stage(layout, result.framework);
   const auto rows = plan::rows_of(plan::make_schedule(result.model, layout, Framework::textbook, result.rank));
   for (const auto& [group, total] : plan::totals_by_group(rows)) {
     result.textbook[std::string(group)] = total.wire_bytes;

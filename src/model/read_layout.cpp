@@ -275,4 +275,17 @@ Layout read_layout(const std::string& spec) {
   return layout;
 }
 
+std::string layout_text(const Layout& l) {
+  static constexpr const char* recomputed[] = {"", ",recompute=selective", ",recompute=full", ",recompute=per_op"};
+  std::string text = fmt::format("dp={},tp={},pp={}", l.dp, l.tp, l.pp);
+  if (l.virtual_stages > 1) text += fmt::format(",vp={}", l.virtual_stages);
+  if (l.cp > 1) text += fmt::format(",cp={}", l.cp);
+  if (l.ep > 1) text += fmt::format(",ep={}", l.ep);
+  if (l.expert_tensor() != l.tp) text += fmt::format(",etp={}", l.etp);
+  if (l.sp) text += ",sp=on";
+  if (l.zero > 0) text += fmt::format(",zero={}", l.zero);
+  if (l.hsdp > 1) text += fmt::format(",hsdp={}", l.hsdp);
+  return text + recomputed[static_cast<std::size_t>(l.recompute)];
+}
+
 }  // namespace medley::model

@@ -12,6 +12,9 @@ namespace medley::model {
 /// `spec` as --layout takes it. dp follows from `world` where the text or a file gives that.
 Layout read_layout(const std::string& spec);
 
+/// The same for the sizes of a layout and what is recomputed: dp=8,tp=4,pp=2,sp=on,zero=1. read_layout() reads it back.
+std::string layout_text(const Layout& layout);
+
 /// Sets one key; `place` begins error messages. Returns false for an unknown key.
 bool set_layout_key(Layout& layout, const std::string& key, const std::string& value, const std::string& place);
 

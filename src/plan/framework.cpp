@@ -52,6 +52,11 @@ Layout as_run_by(const Model& model, const Layout& layout, Framework framework) 
   return out;
 }
 
+int zero_stage(const Layout& layout, Framework framework) noexcept {
+  if (framework != Framework::fsdp1 && framework != Framework::fsdp2) return layout.zero;
+  return layout.zero == 2 || !layout.flags.reshard_after_forward ? 2 : 3;
+}
+
 std::string assumptions(const Model& model, const Layout& layout, Framework framework) {
   const Layout l = as_run_by(model, layout, framework);
   const auto on = [](bool value) { return value ? "on" : "off"; };

@@ -20,6 +20,10 @@ std::optional<Framework> parse_framework(std::string_view text) noexcept;
 /// train GPTs with dropout; the others run PyTorch's kernels one by one unless compiled.
 Layout as_run_by(const Model& model, const Layout& layout, Framework framework);
 
+/// What the framework shards, as a ZeRO stage: FSDP is stage 3, or 2 where parameters stay whole until the end of the
+/// backward pass.
+int zero_stage(const Layout& layout, Framework framework) noexcept;
+
 /// One line on the plan's assumptions where the layout does not say: attention, precision, kernels, overlap.
 std::string assumptions(const Model& model, const Layout& layout, Framework framework);
 

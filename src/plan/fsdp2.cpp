@@ -23,7 +23,7 @@ class Fsdp {
     // zero=2 is SHARD_GRAD_OP, or reshard_after_forward=False: parameters stay whole until the end of the
     // backward pass.
     if (l.zero == 1) refuse(framework, "zero is 1; it shards gradients too (zero=2) or everything (zero=3)");
-    keeps_ = l.zero == 2 || !l.flags.reshard_after_forward;
+    keeps_ = zero_stage(l, framework) == 2;
   }
 
   Schedule make() {

@@ -54,10 +54,28 @@ TEST(Memory, WholeExpertsKeepTheirOwnRanksTokensAlone) {
   EXPECT_EQ(kept_by_experts(Framework::deepspeed), kept_by_experts(Framework::megatron));
 }
 
+TEST(Memory, FsdpKeepsParametersWholeWhereItDoesNotReshard) {
+  const Model m = *model_from_zoo("llama-2-7b");
+  const auto of = [&](auto change) {
+    Layout l = plan::layout(8, 1, 1);
+    change(l);
+    check(l, m);
+    return memory_per_gpu(m, l, Framework::fsdp2, 0);
+  };
+  const Memory sharded = of([](Layout&) {}), given = of([](Layout&l) { l.zero = 3; }),
+               kept = of([](Layout&l) { l.zero = 2; }),
+               not_resharded = of([](Layout&l) { l.flags.reshard_after_forward = false; });
+  EXPECT_EQ(sharded.total(), given.total());
+  EXPECT_EQ(kept.parameters, 2 * plan::count_parameters(m).total);
+  EXPECT_EQ(not_resharded.total(), kept.total());
+  EXPECT_LT(sharded.parameters, kept.parameters / 4);
+  EXPECT_EQ(sharded.optimizer, kept.optimizer);
+}
+
 TEST(Memory, TheSentenceSaysMarginAndReason) {
   const Memory memory{.parameters = 10'000'000'000, .gradients = 0, .optimizer = 0, .activations = 60'000'000'000};
   const std::string text = fit_sentence(memory, 80e9);
-  EXPECT_NE(text.find("fits by 5.2 GB"), std::string::npos) << text;
+  EXPECT_NE(text.find("65.2 of 70.0 GiB usable, 4.8 GiB to spare"), std::string::npos) << text;
   EXPECT_NE(text.find("activations"), std::string::npos) << text;
 }
 

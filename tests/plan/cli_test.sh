@@ -29,6 +29,12 @@ expect 2 "caffe" --model pythia-70m --framework caffe
 expect 2 "no-such-model" --model no-such-model
 expect 2 "rank 9" --model pythia-70m --layout dp=2 --rank 9
 expect 2 "colour" --model pythia-70m --sweep colour=1:2
+expect 0 "on 1 rank:" --model pythia-70m
+expect 0 "; 1 micro-batch of" --model pythia-70m
+expect 0 "zero=3;" --model pythia-70m --layout dp=8 --framework fsdp2
+expect 0 "zero=2;" --model pythia-70m --layout dp=8,reshard_after_forward=off --framework fsdp2
+expect 0 "(model FLOPs)" --model pythia-70m --machine dgx-a100
+expect 0 "with recomputation)" --model pythia-70m --layout recompute=full --machine dgx-a100
 expect 2 "world 8 contradicts dp 4" --model pythia-70m --layout world=8,dp=4
 expect 0 "world 8 is not a multiple of tp·pp·cp = 3" --model pythia-70m --layout world=8 --sweep tp=1,3
 expect 0 "fastest that fits" --model pythia-70m --layout world=8,gbs=32 --framework megatron --machine dgx-a100 --sweep tp=1:8
