@@ -29,8 +29,13 @@ void add_textbook(PlanResult& result) {
 
 }  // namespace
 
-PlanResult plan_step(const Model& model, Layout layout, Framework framework, std::optional<Count> rank,
-                     const std::optional<Machine>& machine, Count small_limit) {
+PlanSetting::PlanSetting(const PlanRequest& request)
+    : framework(framework_of(request)), small(request.small) {
+  if (!request.machine.empty()) machine = find_machine(request.machine);
+}
+
+PlanResult plan_step(const PlanSetting& setting, const Model& model, Layout layout, std::optional<Count> rank) {
+  const auto& [framework, machine, small] = setting;
   check(layout, model);
   PlanResult out;
   out.rank = rank ? *rank : plan::busiest_rank(model, layout, framework);
@@ -45,7 +50,7 @@ PlanResult plan_step(const Model& model, Layout layout, Framework framework, std
   out.memory = rank ? memory_per_gpu(model, layout, framework, *rank) : out.fullest.memory;
   if (out.time) add_fit(*out.time, out.fullest.memory);
   out.rows = plan::rows_of(out.schedule);
-  out.volume = plan::volume_of(out.rows, small_limit);
+  out.volume = plan::volume_of(out.rows, small);
   out.assumptions = plan::assumptions(model, layout, framework);
   out.model = model;
   out.layout = layout;
@@ -56,10 +61,7 @@ PlanResult plan_step(const Model& model, Layout layout, Framework framework, std
 PlanResult make_plan(const PlanRequest& request) {
   if (request.rank && *request.rank < 0)
     throw Error(ErrorKind::invalid, fmt::format("--rank is {}; ranks start at 0", *request.rank));
-  std::optional<Machine> machine;
-  if (!request.machine.empty()) machine = find_machine(request.machine);
-  PlanResult result =
-      plan_step(model_of(request), layout_of(request), framework_of(request), request.rank, machine, request.small);
+  PlanResult result = plan_step(PlanSetting(request), model_of(request), layout_of(request), request.rank);
   add_textbook(result);
   return result;
 }

@@ -27,7 +27,7 @@ struct MachineTime {
   StepCost cost;
   double gpu_bytes = 0;
   bool fits = true;   ///< the fullest GPU
-  std::string fit{};  ///< one sentence on it
+  std::string fit{};  ///< one clause on it
 };
 
 struct PlanResult {
@@ -57,9 +57,16 @@ nlohmann::ordered_json to_json(const MachineTime& time, const FullestGpu& fulles
 /// Why the layout does not fit the machine's GPUs.
 std::string misfit_text(const PlanResult& result);
 
+/// What plans of one request, sweep or search have in common. Throws Error(invalid) naming the option and the value.
+struct PlanSetting {
+  explicit PlanSetting(const PlanRequest& request);
+  Framework framework;
+  std::optional<Machine> machine;
+  Count small = 0;
+};
+
 /// The same without the textbook beside it, from what is already read; `layout` is checked first.
-PlanResult plan_step(const Model& model, Layout layout, Framework framework, std::optional<Count> rank,
-                     const std::optional<Machine>& machine, Count small_limit);
+PlanResult plan_step(const PlanSetting& setting, const Model& model, Layout layout, std::optional<Count> rank);
 
 /// Every operation of the planned rank in order; "plan" holds the request, so that replay can plan the other
 /// ranks.

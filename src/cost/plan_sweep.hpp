@@ -6,20 +6,12 @@
 #include <functional>
 
 #include "cost/plan_step.hpp"
+#include "cost/sweep_axis.hpp"
 
 namespace medley::cost {
 
-struct SweepAxis {
-  std::string key;  ///< of the layout, of the model's shape, or "model"
-  std::vector<std::string> values;
-};
-/// From KEY=A:B (doubling), KEY=A:B:STEP or KEY=A,B,C. Throws Error(invalid) naming the text.
-SweepAxis parse_axis(const std::string& text);
-/// Sets one number of a point; false for a key that is not known.
-bool set_swept(Model& model, Layout& layout, const std::string& key, const std::string& value);
-
 struct SweepRequest : PlanRequest {  ///< the rank of each point is its busiest
-  std::vector<SweepAxis> axes;       ///< several make a grid, the last one running fastest
+  std::vector<SweepAxis> axes;       ///< several make a grid
   /// Points done, of how many: called on the calling thread. What it throws ends the sweep.
   std::function<void(std::size_t, std::size_t)> progress{};
 };

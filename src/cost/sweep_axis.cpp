@@ -1,9 +1,9 @@
-// The axes of a sweep: how they are written, and what their keys set.
+#include "cost/sweep_axis.hpp"
+
 #include <fmt/format.h>
 
 #include <medley/error.hpp>
 
-#include "cost/plan_sweep.hpp"
 #include "model/read_layout.hpp"
 
 namespace medley::cost {
@@ -67,6 +67,28 @@ SweepAxis parse_axis(const std::string& text) {
   for (Count v = first; v <= last && axis.values.size() <= 100000; v = step > 0 ? v + step : v * 2)
     axis.values.push_back(std::to_string(v));
   return axis;
+}
+
+std::size_t grid_size(const std::vector<SweepAxis>& axes) {
+  constexpr std::size_t most_points = 200000;
+  std::size_t size = 1;
+  for (const SweepAxis& axis : axes) {
+    if (axis.values.empty()) throw Error(ErrorKind::invalid, fmt::format("--sweep '{}=' names no values", axis.key));
+    size *= axis.values.size();
+    if (size > most_points)
+      throw Error(ErrorKind::invalid,
+                  fmt::format("--sweep makes {} points or more; at most {} are planned", size, most_points));
+  }
+  return size;
+}
+
+std::vector<std::string> grid_point(const std::vector<SweepAxis>& axes, std::size_t index) {
+  std::vector<std::string> values(axes.size());
+  for (std::size_t a = axes.size(); a-- > 0;) {
+    values[a] = axes[a].values[index % axes[a].values.size()];
+    index /= axes[a].values.size();
+  }
+  return values;
 }
 
 }  // namespace medley::cost
