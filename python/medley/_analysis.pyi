@@ -22,6 +22,7 @@ class PlanRequest:
     rank: int | None
     machine: str
     small: int
+    tokens: float
 
 class SweepRequest(PlanRequest):
     """The options of medley.plan_sweep."""

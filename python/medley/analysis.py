@@ -23,12 +23,14 @@ __all__ = ["lint", "plan", "plan_sweep", "shape", "shape_compare", "shape_gemm",
 
 def plan(model: str, layout: str = "", *, framework: str = "textbook", family: str | None = None, micro_batch: int | None = None,
          global_batch: int | None = None, seq: int | None = None, dtype: str | None = None, rank: int | None = None,
-         machine: str | None = None, small: int | None = None, schedule: str | os.PathLike[str] | None = None) -> Plan:
+         machine: str | None = None, small: int | None = None, tokens: float | None = None,
+         schedule: str | os.PathLike[str] | None = None) -> Plan:
     """What one rank sends in one training step, as the framework issues it; on a machine, also how long the step takes.
 
     model: a known model, a file (HF config.json, NeoX yml, Megatron arguments) or "h=…,a=…,layers=…"; family: how to read a
     config.json. layout: such as "dp=8,tp=4,zero=1", or a framework's own file. rank: the busiest one unless given.
-    machine: a name such as "dgx-a100", or a TOML file. small: messages up to this many bytes count as small.
+    machine: a name such as "dgx-a100", or a TOML file. small: messages up to this many bytes count as small. tokens: also how
+    long training on so many takes, on the machine.
     schedule: also write every operation in order to this file, for medley.replay and medley.reconcile.
 
     >>> step = medley.plan("llama-2-7b", "dp=8", framework="fsdp2", machine="dgx-h100")
@@ -36,19 +38,21 @@ def plan(model: str, layout: str = "", *, framework: str = "textbook", family: s
     ('all_gather', 'dp', True)
     >>> round(sum(step.breakdown.values()) / step.step_us, 6)      # every microsecond has a cause
     1.0
+    >>> sorted(medley.plan("llama-2-7b", "dp=8", framework="fsdp2", machine="dgx-h100", tokens=1e12).training)
+    ['days', 'gpu_hours', 'steps', 'tokens']
     """
     request = fill("PlanRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
-                   global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small)
+                   global_batch=global_batch, seq=seq, dtype=dtype, rank=rank, machine=machine, small=small, tokens=tokens)
     from .results import Plan
     return ask(Plan, "plan", request, "" if schedule is None else os.fspath(schedule))
 
 
 def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterable[Any]], framework: str = "textbook",
                family: str | None = None, micro_batch: int | None = None, global_batch: int | None = None, seq: int | None = None,
-               dtype: str | None = None, machine: str | None = None, small: int | None = None,
+               dtype: str | None = None, machine: str | None = None, small: int | None = None, tokens: float | None = None,
                progress: Callable[[float, float, str], object] | None = None) -> PlanSweep:
-    """The same plan over a grid: keys of the layout, of the model's shape, or "model", each with its values or a range as text. progress: called with
-    the points done, their number and a word.
+    """The same plan over a grid: keys of the layout, of the model's shape, or "model", each with its values or a range as text. With world=64 in
+    the layout, every point has 64 ranks. progress: called with the points done, their number and a word.
 
     >>> grid = medley.plan_sweep("pythia-2.8b", "dp=8", framework="megatron", sweep={"seq": "512:2048", "tp": [1, 2, 3]})
     >>> len(grid.points), grid.points[1].values, grid.points[1].total["count"] > 0
@@ -58,7 +62,7 @@ def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterab
     """
     axes = [f"{key}={values if isinstance(values, str) else ','.join(map(str, values))}" for key, values in sweep.items()]
     request = fill("SweepRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
-                   global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small)
+                   global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small, tokens=tokens)
     for axis in axes:
         request.add_axis(axis)
     from .results import PlanSweep

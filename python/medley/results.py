@@ -54,6 +54,7 @@ class Plan(Result):
     fit: str | None = None
     gpu_memory: int | None = None
     breakdown: dict[str, float] | None = None  #: microseconds of the step by cause
+    training: dict[str, float] | None = None   #: where tokens are given: tokens, steps, days, gpu_hours
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class SweepPoint:
     fit: str | None = None
     gpu_memory: int | None = None
     breakdown: dict[str, float] | None = None
+    training: dict[str, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,18 @@ void add_plan_options(CLI::App& command, PlanRequest& request) {
   command.add_option("--dtype", request.dtype, "Element type: bf16, f16 or f32");
 }
 
+void add_machine(CLI::App& command, PlanRequest& request, const std::string& what) {
+  command.add_option("--machine", request.machine,
+                     fmt::format("{}: a TOML file or {}", what, fmt::join(cost::machine_names(), ", ")));
+}
+
+void add_tokens(CLI::App& command, PlanRequest& request) {
+  command.add_option_function<std::string>(
+      "--tokens", [&request](const std::string& text) { request.tokens = cost::parse_tokens(text, "--tokens"); },
+      "Also say how many days and GPU-hours training on so many tokens takes, such as 300B or 1.5T (powers of 1000); "
+      "needs --machine");
+}
+
 void add_plan(CLI::App& app) {
   auto request = std::make_shared<PlanOptions>();
   CLI::App* command =
@@ -88,16 +100,15 @@ void add_plan(CLI::App& app) {
                   "      --micro-batch 1 --global-batch 1536\n"
                   "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
                   "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
-                  "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100",
+                  "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100 --tokens 300B",
                   nullptr);
   add_plan_calibrate(*command);
   command->callback([request, command] {
     if (command->get_subcommands().empty()) exit_with(run_plan(*request));
   });
   add_plan_options(*command, *request);
-  command->add_option("--machine", request->machine,
-                      fmt::format("Also say how long the step takes on this machine: a TOML file or {}",
-                                  fmt::join(cost::machine_names(), ", ")));
+  add_machine(*command, *request, "Also say how long the step takes on this machine");
+  add_tokens(*command, *request);
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank_text, "Rank to plan; default: the busiest; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")

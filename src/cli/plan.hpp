@@ -15,6 +15,10 @@ using cost::PlanRequest;
 /// The options that say what is trained and how: --model to --dtype.
 void add_plan_options(CLI::App& command, PlanRequest& request);
 
+/// --machine; `what` says what it is for.
+void add_machine(CLI::App& command, PlanRequest& request, const std::string& what);
+void add_tokens(CLI::App& command, PlanRequest& request);
+
 void print_plan(const cost::PlanResult& plan, bool all_rows);
 void print_sweep(const cost::SweepResult& sweep);
 void print_against(const plan::AgainstResult& result);

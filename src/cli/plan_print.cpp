@@ -84,7 +84,14 @@ void print_memory(const cost::Memory& m) {
              text(m.parameters), text(m.gradients), text(m.optimizer), text(m.activations));
 }
 
-void print_time(const cost::MachineTime& time, const cost::FullestGpu& fullest) {
+std::string training_text(const cost::TrainingTime& t, Count gpus) {
+  return fmt::format(
+      "{} tokens: {:.0f} steps, {:.1f} days on {} GPU{}, {:.0f} GPU-hours (without restarts, checkpoints and "
+      "evaluation)",
+      cost::tokens_text(t.tokens), t.steps, t.days, gpus, gpus == 1 ? "" : "s", t.gpu_hours);
+}
+
+void print_time(const cost::MachineTime& time, const cost::FullestGpu& fullest, Count world) {
   fmt::print("{} on {}: rank {} needs {}\n\n", time.fits ? "fits" : "DOES NOT FIT", time.machine.name, fullest.rank,
              time.fit);
   const cost::StepCost& cost = time.cost;
@@ -92,6 +99,7 @@ void print_time(const cost::MachineTime& time, const cost::FullestGpu& fullest) 
   fmt::print("step {:.2f} ms: {:.0f} tokens/s and {:.1f} TFLOP/s per GPU (model FLOPs{})\n", cost.step_us * 1e-3,
              cost.tokens_per_s_per_gpu, cost.tflops_per_gpu,
              recomputes ? fmt::format("; {:.1f} with recomputation", cost.hardware_tflops_per_gpu) : "");
+  if (time.training) fmt::print("{}\n", training_text(*time.training, world));
   Table table({"exposed time", "ms", "share"});
   for (std::size_t i = 0; i < cost::cause_count; ++i) {
     if (cost.spent[i] <= 0) continue;
@@ -109,7 +117,7 @@ void print_plan(const cost::PlanResult& o, bool all_rows) {
   print_totals(o);
   print_sizes(o.volume);
   print_memory(o.memory);
-  if (o.time) print_time(*o.time, o.fullest);
+  if (o.time) print_time(*o.time, o.fullest, o.layout.world());
 }
 
 }  // namespace medley::cli

@@ -17,6 +17,7 @@ std::vector<std::string> sweep_header(const cost::SweepResult& sweep, const std:
   header.insert(header.end(), groups.begin(), groups.end());
   header.insert(header.end(), {"all on the wire", "messages", "small", "memory"});
   if (sweep.timed) header.insert(header.end(), {"fits", "step ms", "tokens/s/GPU", "TFLOP/s/GPU"});
+  if (sweep.trains) header.insert(header.end(), {"days", "GPU-hours"});
   header.push_back("");
   return header;
 }
@@ -35,6 +36,9 @@ std::vector<std::string> sweep_row(const cost::SweepPoint& p, const std::set<std
     row.insert(row.end(), {p.time->fits ? "yes" : "no", fmt::format("{:.2f}", p.time->cost.step_us * 1e-3),
                            fmt::format("{:.0f}", p.time->cost.tokens_per_s_per_gpu),
                            fmt::format("{:.1f}", p.time->cost.tflops_per_gpu)});
+  if (p.time && p.time->training)
+    row.insert(row.end(),
+               {fmt::format("{:.1f}", p.time->training->days), fmt::format("{:.0f}", p.time->training->gpu_hours)});
   return row;
 }
 

@@ -30,18 +30,22 @@ void add_textbook(PlanResult& result) {
 }  // namespace
 
 PlanSetting::PlanSetting(const PlanRequest& request)
-    : framework(framework_of(request)), small(request.small) {
+    : framework(framework_of(request)), small(request.small), tokens(request.tokens) {
   if (!request.machine.empty()) machine = find_machine(request.machine);
+  if (tokens != 0 && !machine)
+    throw Error(ErrorKind::invalid, "--tokens needs --machine: without one, steps have no duration");
+  if (!(tokens >= 0)) throw Error(ErrorKind::invalid, fmt::format("--tokens is {}; it must be above 0", tokens));
 }
 
 PlanResult plan_step(const PlanSetting& setting, const Model& model, Layout layout, std::optional<Count> rank) {
-  const auto& [framework, machine, small] = setting;
+  const auto& [framework, machine, small, tokens] = setting;
   check(layout, model);
   PlanResult out;
   out.rank = rank ? *rank : plan::busiest_rank(model, layout, framework);
   if (machine) {
     Step step(model, layout, framework, out.rank);
     out.time = MachineTime{.machine = *machine, .cost = step.cost(*machine)};
+    if (tokens > 0) out.time->training = training_time(layout, out.time->cost.step_us, tokens);
     out.schedule = std::move(step).schedule();
   } else {
     out.schedule = plan::make_schedule(model, layout, framework, out.rank);
@@ -75,16 +79,18 @@ nlohmann::ordered_json to_json(const MachineTime& time, const FullestGpu& fulles
   nlohmann::ordered_json breakdown;
   for (std::size_t i = 0; i < cause_count; ++i)
     breakdown[std::string(name(static_cast<Cause>(i)))] = time.cost.spent[i];
-  return {{"machine", time.machine.name},
-          {"step_us", time.cost.step_us},
-          {"tokens_per_s_per_gpu", time.cost.tokens_per_s_per_gpu},
-          {"tflops_per_gpu", time.cost.tflops_per_gpu},
-          {"hardware_tflops_per_gpu", time.cost.hardware_tflops_per_gpu},
-          {"fits", time.fits},
-          {"fullest_rank", fullest.rank},
-          {"fit", time.fit},
-          {"gpu_memory", static_cast<Count>(time.gpu_bytes)},
-          {"breakdown", std::move(breakdown)}};
+  nlohmann::ordered_json json = {{"machine", time.machine.name},
+                                 {"step_us", time.cost.step_us},
+                                 {"tokens_per_s_per_gpu", time.cost.tokens_per_s_per_gpu},
+                                 {"tflops_per_gpu", time.cost.tflops_per_gpu},
+                                 {"hardware_tflops_per_gpu", time.cost.hardware_tflops_per_gpu},
+                                 {"fits", time.fits},
+                                 {"fullest_rank", fullest.rank},
+                                 {"fit", time.fit},
+                                 {"gpu_memory", static_cast<Count>(time.gpu_bytes)},
+                                 {"breakdown", std::move(breakdown)}};
+  if (time.training) json["training"] = to_json(*time.training);
+  return json;
 }
 
 nlohmann::ordered_json to_json(const PlanResult& result) {

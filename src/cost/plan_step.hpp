@@ -10,6 +10,7 @@
 
 #include "cost/cost.hpp"
 #include "cost/memory.hpp"
+#include "cost/training_time.hpp"
 #include "plan/request.hpp"
 #include "plan/volume.hpp"
 
@@ -19,6 +20,7 @@ struct PlanRequest : plan::StepRequest {
   std::optional<Count> rank;  ///< whose plan; none: the busiest rank
   std::string machine;        ///< as find_machine() takes it; empty: times are not predicted
   Count small = 65536;        ///< messages up to this size count as small
+  double tokens = 0;          ///< of a training whose duration is asked for; 0: none; needs a machine
 };
 
 /// What a machine adds to a plan.
@@ -28,6 +30,7 @@ struct MachineTime {
   double gpu_bytes = 0;
   bool fits = true;   ///< the fullest GPU
   std::string fit{};  ///< one clause on it
+  std::optional<TrainingTime> training{};
 };
 
 struct PlanResult {
@@ -63,6 +66,7 @@ struct PlanSetting {
   Framework framework;
   std::optional<Machine> machine;
   Count small = 0;
+  double tokens = 0;
 };
 
 /// The same without the textbook beside it, from what is already read; `layout` is checked first.

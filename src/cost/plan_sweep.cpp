@@ -73,6 +73,7 @@ SweepResult sweep_plans(const SweepRequest& request) {
   SweepResult result{.model = model_of(request),
                      .framework = setting.framework,
                      .timed = setting.machine.has_value(),
+                     .trains = setting.tokens > 0,
                      .axes = request.axes,
                      .points = std::vector<SweepPoint>(grid_size(request.axes)),
                      .fastest = {}};

@@ -29,7 +29,8 @@ struct SweepPoint {
 struct SweepResult {
   Model model;
   Framework framework = Framework::textbook;
-  bool timed = false;  ///< on a machine
+  bool timed = false;   ///< on a machine
+  bool trains = false;  ///< on a given number of tokens
   std::vector<SweepAxis> axes;
   std::vector<SweepPoint> points;
   /// Of those that fit, the point with the most tokens per second and GPU. None where points differ in their

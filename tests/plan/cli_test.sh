@@ -39,6 +39,10 @@ expect 2 "world 8 contradicts dp 4" --model pythia-70m --layout world=8,dp=4
 expect 0 "world 8 is not a multiple of tp·pp·cp = 3" --model pythia-70m --layout world=8 --sweep tp=1,3
 expect 0 "fastest that fits" --model pythia-70m --layout world=8,gbs=32 --framework megatron --machine dgx-a100 --sweep tp=1:8
 expect 0 "most tokens/s/GPU that fits" --model pythia-70m --layout gbs=32 --machine dgx-a100 --sweep dp=1:8
+expect 0 "300B tokens: " --model pythia-70m --machine dgx-a100 --tokens 300B
+expect 0 '"gpu_hours"' --model pythia-70m --machine dgx-a100 --tokens 1.5T --json -
+expect 2 "--tokens needs --machine" --model pythia-70m --tokens 300B
+expect 2 "--tokens many" --model pythia-70m --machine dgx-a100 --tokens many
 
 expect 0 "32768" --model pythia-2.8b --layout dp=2,tp=2 --framework megatron --sweep seq=512:32768
 expect 0 "refused" --model pythia-70m --sweep tp=1:16

@@ -33,7 +33,8 @@ void bind_plan(nb::module_& module) {
       .def_rw("dtype", &PlanRequest::dtype)
       .def_rw("rank", &PlanRequest::rank, nb::arg().none())
       .def_rw("machine", &PlanRequest::machine)
-      .def_rw("small", &PlanRequest::small);
+      .def_rw("small", &PlanRequest::small)
+      .def_rw("tokens", &PlanRequest::tokens);
   nb::class_<SweepRequest, PlanRequest>(module, "SweepRequest", "The options of medley.plan_sweep.")
       .def(nb::init<>())
       .def(

@@ -14,6 +14,8 @@ ASKED = [
      "plan --model pythia-70m --layout dp=2,tp=2 --framework megatron --machine dgx-a100 --seq 512"),
     (lambda: medley.plan_sweep("pythia-70m", "dp=2", machine="dgx-a100", sweep={"seq": "256:1024", "tp": [1, 2, 3]}),
      "plan --model pythia-70m --layout dp=2 --machine dgx-a100 --sweep seq=256:1024 --sweep tp=1,2,3"),
+    (lambda: medley.plan("pythia-70m", "dp=2", framework="ddp", machine="dgx-a100", tokens=300e9),
+     "plan --model pythia-70m --layout dp=2 --framework ddp --machine dgx-a100 --tokens 300B"),
     (lambda: medley.shape_compare(["gpt2-xl", "pythia-2.8b"], ["h200-sxm"], tp=2),
      "shape compare --model gpt2-xl --model pythia-2.8b --gpu h200-sxm --tp 2"),
     (lambda: medley.shape("gpt2-xl", "h200-sxm", micro_batch=4, recompute="full"),
