@@ -18,7 +18,7 @@ used in place, never copied. Non-contiguous arrays, and read-only arrays as outp
 """
 
 from ._core import Comm, ErrorFeedback, Work, __version__, scope
-from .analysis import lint, plan, plan_sweep, shape, shape_compare, shape_gemm, shape_search
+from .analysis import lint, plan, plan_search, plan_sweep, shape, shape_compare, shape_gemm, shape_search
 from .collectives import (
     all_gather, all_gatherv, all_reduce, all_to_all, all_to_allv, barrier, broadcast, fuse, gather, gatherv, reduce,
     reduce_scatter, reduce_scatterv, scatter, scatterv,
@@ -34,7 +34,7 @@ __all__ = [
     "ANY_SOURCE", "Aborted", "Comm", "Error", "ErrorFeedback", "Invalid", "Message", "Mismatch", "RankLost", "ReduceOp", "System", "Timeout",
     "Unavailable", "Work", "__version__", "all_gather", "all_gatherv", "all_reduce", "all_to_all", "all_to_allv", "barrier",
     "batch", "bench", "broadcast", "explain", "finalize", "fuse", "gather", "gatherv", "get_backends", "get_rank", "get_size",
-    "incoming", "info", "init", "is_initialized", "lint", "new_group", "outgoing", "plan", "plan_sweep", "reconcile", "recv",
+    "incoming", "info", "init", "is_initialized", "lint", "new_group", "outgoing", "plan", "plan_search", "plan_sweep", "reconcile", "recv",
     "reduce", "reduce_scatter", "reduce_scatterv", "replay", "report", "scatter", "scatterv", "scope", "send", "sendrecv",
     "shape", "shape_compare", "shape_gemm", "shape_search", "soak", "split", "synchronize", "trace", "tune", "watch",
     "world",

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence
 from ._request import ask, fill
 
 if TYPE_CHECKING:
-    from .results import GemmTimes, Lint, Plan, PlanSweep, ShapeComparison, ShapeReport, ShapeSearch
+    from .results import GemmTimes, LayoutSearch, Lint, Plan, PlanSweep, ShapeComparison, ShapeReport, ShapeSearch
 
-__all__ = ["lint", "plan", "plan_sweep", "shape", "shape_compare", "shape_gemm", "shape_search"]
+__all__ = ["lint", "plan", "plan_search", "plan_sweep", "shape", "shape_compare", "shape_gemm", "shape_search"]
 
 
 def plan(model: str, layout: str = "", *, framework: str = "textbook", family: str | None = None, micro_batch: int | None = None,
@@ -60,13 +60,37 @@ def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterab
     >>> grid.points[2].refused
     '...tp 3...'
     """
-    axes = [f"{key}={values if isinstance(values, str) else ','.join(map(str, values))}" for key, values in sweep.items()]
     request = fill("SweepRequest", model=model, layout=layout, framework=framework, family=family, micro_batch=micro_batch,
                    global_batch=global_batch, seq=seq, dtype=dtype, machine=machine, small=small, tokens=tokens)
-    for axis in axes:
-        request.add_axis(axis)
+    _add_axes(request, sweep)
     from .results import PlanSweep
     return ask(PlanSweep, "plan_sweep", request, progress)
+
+
+def plan_search(model: str, gpus: int, machine: str, *, global_batch: int, layout: str = "", framework: str = "textbook",
+                sweep: Mapping[str, str | Iterable[Any]] | None = None, most: int = 10, family: str | None = None,
+                micro_batch: int | None = None, seq: int | None = None, dtype: str | None = None, tokens: float | None = None,
+                progress: Callable[[float, float, str], object] | None = None) -> LayoutSearch:
+    """The fastest layouts of a number of GPUs that fit their memory. layout: what all of them have, such as "zero=1"; the rest
+    is varied. sweep: values to try for a key, in place of the usual ones. most: layouts to return.
+
+    >>> found = medley.plan_search("llama-3-8b", 16, "dgx-h100", framework="megatron", global_batch=64)
+    >>> best = found.layouts[0]
+    >>> step = medley.plan("llama-3-8b", best.layout, framework="megatron", micro_batch=best.sizes["micro_batch"],
+    ...                    global_batch=64, machine="dgx-h100")
+    >>> step.fits, step.world, step.step_us == best.step_us
+    (True, 16, True)
+    """
+    request = fill("LayoutSearchRequest", model=model, gpus=gpus, machine=machine, global_batch=global_batch, layout=layout,
+                   framework=framework, most=most, family=family, micro_batch=micro_batch, seq=seq, dtype=dtype, tokens=tokens)
+    _add_axes(request, sweep or {})
+    from .results import LayoutSearch
+    return ask(LayoutSearch, "plan_search", request, progress)
+
+
+def _add_axes(request: Any, sweep: Mapping[str, str | Iterable[Any]]) -> None:
+    for key, values in sweep.items():
+        request.add_axis(f"{key}={values if isinstance(values, str) else ','.join(map(str, values))}")
 
 
 def shape(model: str, gpu: str, *, family: str | None = None, tp: int = 1, pp: int = 1, dp: int = 1, zero: int = 0,

@@ -97,6 +97,44 @@ class PlanSweep(Result):
 
 
 @dataclass(frozen=True)
+class FoundLayout:
+    """A layout that fits."""
+
+    layout: str                               #: as medley.plan takes it
+    sizes: dict[str, Any]                     #: its numbers, micro_batch among them
+    memory: dict[str, int]                    #: bytes of the fullest GPU
+    machine: str
+    step_us: float
+    tokens_per_s_per_gpu: float
+    tflops_per_gpu: float
+    hardware_tflops_per_gpu: float
+    fits: bool                                #: always true
+    fullest_rank: int
+    fit: str
+    gpu_memory: int
+    breakdown: dict[str, float]
+    training: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class LayoutSearch(Result):
+    """The fastest layouts of a number of GPUs, the fastest first; empty where none fits."""
+
+    ROWS = "layouts"
+    model: dict[str, Any]
+    framework: str
+    machine: str
+    gpus: int
+    global_batch: int
+    fixed: str                                #: what all layouts have besides their own text
+    varied: dict[str, list[str]]              #: the values tried for each key
+    tried: int
+    impossible: int
+    too_large: int
+    layouts: list[FoundLayout] = field(repr=False, metadata=part(FoundLayout))
+
+
+@dataclass(frozen=True)
 class Product:
     """A matrix product of one micro-batch: (m×k)·(k×n), tokens first."""
 

@@ -51,6 +51,7 @@ void add_info(CLI::App& app);
 void add_list(CLI::App& app);
 void add_plan(CLI::App& app);
 void add_plan_calibrate(CLI::App& plan);
+void add_plan_search(CLI::App& plan);
 void add_reconcile(CLI::App& app);
 void add_replay(CLI::App& app);
 void add_report(CLI::App& app);

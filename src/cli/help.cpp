@@ -40,7 +40,7 @@ const std::map<std::string, std::string>& topics() {
        "--layout dp=8,tp=4,pp=2,sp=on,zero=1: keys dp, tp, pp, ep, cp, vp, sp, zero, flash, compile, recompute, overlap flags\n"
        "and batch sizes, separated by commas; or a ds_config.json, NeoX yml or Megatron's arguments; or both: FILE,dp=8.\n"
        "With world=64, dp is what the other sizes leave of 64 ranks.\n"
-       "docs/plan.md lists the keys.\n"},
+       "docs/plan.md lists the keys; medley plan search finds the fastest layout.\n"},
       {"routes",
        "A route is a backend and one of its algorithms. The call decides first ({.backend = \"mpi\"}), then rules, then a measured\n"
        "table, then the built-in order: nccl for CUDA tensors, shm inside a host, between hosts a pair such as shm+mpi for most\n"

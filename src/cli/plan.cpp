@@ -100,9 +100,11 @@ void add_plan(CLI::App& app) {
                   "      --micro-batch 1 --global-batch 1536\n"
                   "  medley plan --model pythia-2.8b --layout dp=8 --framework ddp --sweep seq=512:32768 --json -\n"
                   "  medley plan --model gpt3-175b --layout dp=16,tp=8,pp=8,sp=on,recompute=selective \\\n"
-                  "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100 --tokens 300B",
+                  "      --framework megatron --micro-batch 1 --global-batch 1536 --machine dgx-a100 --tokens 300B\n"
+                  "  medley plan search --help      the fastest layouts of a number of GPUs",
                   nullptr);
   add_plan_calibrate(*command);
+  add_plan_search(*command);
   command->callback([request, command] {
     if (command->get_subcommands().empty()) exit_with(run_plan(*request));
   });

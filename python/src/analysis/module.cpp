@@ -8,7 +8,7 @@
 #include "analysis.hpp"
 #include "base/write_file.hpp"
 #include "cost/gemm_times.hpp"
-#include "cost/plan_sweep.hpp"
+#include "cost/layout_search.hpp"
 #include "shape/compare.hpp"
 #include "shape/lint_config.hpp"
 #include "shape/report.hpp"
@@ -19,8 +19,19 @@ using namespace nb::literals;
 
 namespace medley::python {
 
+namespace {
+
+/// A Python callable as the progress of a library function.
+std::function<void(std::size_t, std::size_t)> counted(nb::handle progress) {
+  return [tell = Progress(progress)](std::size_t done, std::size_t of) {
+    tell(static_cast<double>(done), static_cast<double>(of));
+  };
+}
+
+}  // namespace
+
 void bind_plan(nb::module_& module) {
-  using cost::PlanRequest, cost::SweepRequest;
+  using cost::LayoutSearchRequest, cost::PlanRequest, cost::SweepRequest;
   nb::class_<PlanRequest>(module, "PlanRequest", "The options of medley.plan.")
       .def(nb::init<>())
       .def_rw("model", &PlanRequest::model)
@@ -43,6 +54,10 @@ void bind_plan(nb::module_& module) {
             request.axes.push_back(cost::parse_axis(text));
           },
           "text"_a);
+  nb::class_<LayoutSearchRequest, SweepRequest>(module, "LayoutSearchRequest", "The options of medley.plan_search.")
+      .def(nb::init<>())
+      .def_rw("gpus", &LayoutSearchRequest::gpus)
+      .def_rw("most", &LayoutSearchRequest::most);
   module.def(
       "plan",
       [](const PlanRequest& request, const std::string& schedule) {
@@ -55,11 +70,17 @@ void bind_plan(nb::module_& module) {
   module.def(
       "plan_sweep",
       [](SweepRequest request, nb::handle progress) {
-        request.progress = [tell = Progress(progress)](std::size_t done, std::size_t of) {
-          tell(static_cast<double>(done), static_cast<double>(of));
-        };
+        request.progress = counted(progress);
         const nb::gil_scoped_release released;
         return text_of(to_json(cost::sweep_plans(request)));
+      },
+      "request"_a, "progress"_a.none());
+  module.def(
+      "plan_search",
+      [](LayoutSearchRequest request, nb::handle progress) {
+        request.progress = counted(progress);
+        const nb::gil_scoped_release released;
+        return text_of(to_json(cost::search_layouts(request)));
       },
       "request"_a, "progress"_a.none());
 }
@@ -118,9 +139,7 @@ void bind_shape(nb::module_& module) {
   module.def(
       "shape_search",
       [](SearchRequest request, nb::handle progress) {
-        request.progress = [tell = Progress(progress)](std::size_t done, std::size_t of) {
-          tell(static_cast<double>(done), static_cast<double>(of));
-        };
+        request.progress = counted(progress);
         const nb::gil_scoped_release released;
         return text_of(to_json(shape::search_shapes(request)));
       },

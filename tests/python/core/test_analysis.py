@@ -16,6 +16,10 @@ ASKED = [
      "plan --model pythia-70m --layout dp=2 --machine dgx-a100 --sweep seq=256:1024 --sweep tp=1,2,3"),
     (lambda: medley.plan("pythia-70m", "dp=2", framework="ddp", machine="dgx-a100", tokens=300e9),
      "plan --model pythia-70m --layout dp=2 --framework ddp --machine dgx-a100 --tokens 300B"),
+    (lambda: medley.plan_search("llama-2-7b", 8, "dgx-a100", global_batch=16, layout="zero=1", framework="megatron", most=3,
+                                sweep={"tp": [2, 4], "cp": "1:2"}),
+     "plan search --model llama-2-7b --gpus 8 --machine dgx-a100 --global-batch 16 --layout zero=1 --framework megatron --top 3"
+     " --sweep tp=2,4 --sweep cp=1:2"),
     (lambda: medley.shape_compare(["gpt2-xl", "pythia-2.8b"], ["h200-sxm"], tp=2),
      "shape compare --model gpt2-xl --model pythia-2.8b --gpu h200-sxm --tp 2"),
     (lambda: medley.shape("gpt2-xl", "h200-sxm", micro_batch=4, recompute="full"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_type
 
 import medley
-from medley.results import Candidate, Finding, Lint, Plan, PlanRow, PlanSweep, Product, ShapeComparison, ShapeReport, ShapeSearch
+from medley.results import Candidate, Finding, LayoutSearch, Lint, Plan, PlanRow, PlanSweep, Product, ShapeComparison, ShapeReport, ShapeSearch
 from medley.run_results import (
     Bench, BenchRow, Cell, Difference, Explanation, MixBench, Reconciliation, Replay, Report, Route, RouteTable, Soak, Trace, TraceRow, Watch,
 )
@@ -19,6 +19,7 @@ step = medley.plan("llama-2-7b", "dp=8", framework="fsdp2", machine="dgx-h100", 
 assert_type(step, Plan)
 assert_type(step.rows[0], PlanRow)
 assert_type(step.step_us, float | None)
+assert_type(medley.plan_search("llama-2-7b", 8, "dgx-a100", global_batch=8, sweep={"tp": [1, 2]}), LayoutSearch)
 assert_type(medley.plan_sweep("llama-2-7b", sweep={"tp": [1, 2]}, progress=progress), PlanSweep)
 assert_type(medley.shape("gpt2-xl", "h200-sxm"), ShapeReport)
 assert_type(medley.shape("gpt2-xl", "h200-sxm").gemms[0], Product)
