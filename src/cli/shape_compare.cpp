@@ -51,9 +51,12 @@ void add_shape_compare(CLI::App& shape) {
   auto options = std::make_shared<CompareOptions>();
   CLI::App* command = add_command(shape, "compare", "One model across GPUs, or several models on one",
                                   "medley shape compare --model llama-2-7b --gpu a100-80-sxm,h100-sxm,h200-sxm\n"
-                                  "  medley shape compare --model gpt3-2.7b --model pythia-2.8b --gpu h200-sxm",
+                                  "  medley shape compare --model gpt3-2.7b,pythia-2.8b --gpu h200-sxm",
                                   [options] { return compare(*options); });
-  command->add_option("--model", options->models, "Model; may be given several times")->take_all();
+  command
+      ->add_option("--model", options->models,
+                   "Models: names of the zoo and config files, separated by commas, or one inline; may be repeated")
+      ->take_all();
   add_as(*command, options->as);
   command->add_option("--gpu", options->gpus, "GPU names")->delimiter(',')->take_all();
   add_shape_layout(*command, *options, options->json);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <medley/error.hpp>
 
+#include "model/text.hpp"
 #include "shape/capacity.hpp"
 #include "shape/losses.hpp"
 
@@ -29,6 +30,16 @@ ComparedShape compared(const ShapeRequest& request, const Model& model, const Gp
   return row;
 }
 
+/// a,b is two models; h=2560,a=32,… is one, and so is a file with a comma in its name.
+std::vector<std::string> models_of(const std::vector<std::string>& given) {
+  std::vector<std::string> models;
+  for (const std::string& text : given) {
+    const bool one = text.find('=') != std::string::npos || model::is_file(text);
+    for (const std::string& name : one ? std::vector{text} : model::split(text, ',')) models.push_back(name);
+  }
+  return models;
+}
+
 nlohmann::ordered_json compared_json(const ComparedShape& row) {
   nlohmann::ordered_json json{
       {"model", row.model}, {"gpu", row.gpu}, {"calibrated", row.calibrated}, {"parameters", double(row.parameters)}};
@@ -51,10 +62,11 @@ nlohmann::ordered_json compared_json(const ComparedShape& row) {
 }  // namespace
 
 CompareResult compare_shapes(const CompareRequest& request) {
-  if (request.models.empty()) throw Error(ErrorKind::invalid, "--model is missing: give one, or several times");
+  const std::vector<std::string> models = models_of(request.models);
+  if (models.empty()) throw Error(ErrorKind::invalid, "--model is missing: give one, or several with commas");
   if (request.gpus.empty()) throw Error(ErrorKind::invalid, "--gpu is missing: give one, or several with commas");
   CompareResult result;
-  for (const auto& name : request.models)
+  for (const auto& name : models)
     for (const auto& gpu : request.gpus)
       result.rows.push_back(compared(request, shape_model(name, request.as), GpuModel::named(gpu)));
   const auto first = std::ranges::find_if(result.rows, [](const auto& row) { return row.step.has_value(); });

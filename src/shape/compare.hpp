@@ -9,8 +9,8 @@
 
 namespace medley::shape {
 
-struct CompareRequest : ShapeRequest {  ///< its own model and gpu are not used
-  std::vector<std::string> models, gpus;
+struct CompareRequest : ShapeRequest {    ///< its own model and gpu are not used
+  std::vector<std::string> models, gpus;  ///< an entry of `models` may list several: a,b
 };
 
 struct ComparedShape {

@@ -92,6 +92,17 @@ TEST(CompareShapes, RowsAreAgainstTheFirstThatIsPossible) {
   EXPECT_NE(refusal([&] { compare_shapes(request); }).find("--gpu"), std::string::npos);
 }
 
+TEST(CompareShapes, CommasSeparateModelsButNotTheNumbersOfOne) {
+  CompareRequest request;
+  request.models = {"gpt2,gpt2-xl", "h=1024,a=16,layers=2,vocab=50304,seq=1024"};
+  request.gpus = {"h200-sxm"};
+  const CompareResult result = compare_shapes(request);
+  ASSERT_EQ(result.rows.size(), 3u);
+  EXPECT_EQ(result.rows[1].model, "gpt2-xl");
+  request.models = {"gpt2,gpt9"};
+  EXPECT_NE(refusal([&] { compare_shapes(request); }).find("'gpt9'"), std::string::npos);
+}
+
 TEST(LintConfig, AssumesTheMicroBatchOfShapeAndNamesTheFilesOwnKey) {
   const auto path = std::filesystem::path(testing::TempDir()) / "medley_lint.json";
   std::ofstream(path) << R"({"model_type": "gpt2", "n_embd": 1600, "n_head": 25, "n_layer": 48,

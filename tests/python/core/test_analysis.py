@@ -21,7 +21,7 @@ ASKED = [
      "plan search --model llama-2-7b --gpus 8 --machine dgx-a100 --global-batch 16 --layout zero=1 --framework megatron --top 3"
      " --sweep tp=2,4 --sweep cp=1:2"),
     (lambda: medley.shape_compare(["gpt2-xl", "pythia-2.8b"], ["h200-sxm"], tp=2),
-     "shape compare --model gpt2-xl --model pythia-2.8b --gpu h200-sxm --tp 2"),
+     "shape compare --model gpt2-xl,pythia-2.8b --gpu h200-sxm --tp 2"),
     (lambda: medley.shape("gpt2-xl", "h200-sxm", micro_batch=4, recompute="full"),
      "shape --model gpt2-xl --gpu h200-sxm --micro-batch 4 --recompute full"),
     (lambda: medley.shape_search("gpt2-xl", "h200-sxm", params=0.01, depth=0.05, hidden_step=128),
