@@ -318,6 +318,7 @@ class Lint(Result):
     calibrated: bool
     allow: float
     findings: list[Finding] = field(metadata=part(Finding))
+    together: float | None                    #: share of the step that all better values save at once
 
     def __bool__(self) -> bool:
         return not self.findings

@@ -14,6 +14,8 @@ struct LintOptions : shape::LintRequest {
 
 void print_lint(const shape::LintResult& result) {
   for (const shape::Finding& f : result.findings) fmt::print("{}: {}\n", result.file, shape::sentence(result, f));
+  if (const std::string joint = shape::joint_sentence(result); !joint.empty())
+    fmt::print("{}: {}\n", result.file, joint);
   const shape::Layout& l = result.layout;
   if (result.findings.empty())
     fmt::print("{}: nothing wastes more than {:g} % on {} (tp {}, micro-batch {} of {} tokens)\n", result.file,

@@ -34,6 +34,7 @@ std::vector<Advice> advise(Pricer& pricer, const Model& model, const Workload& w
 struct CombinedAdvice {
   Model model;
   double gain = 0, parameters = 0;
+  double net_gain() const noexcept { return (1 + gain) * (1 + parameters) - 1; }  ///< as Advice's
 };
 CombinedAdvice apply(Pricer& pricer, const Model& model, const Workload& work, const std::vector<Advice>& advice);
 

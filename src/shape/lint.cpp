@@ -50,6 +50,9 @@ void add_impossible(std::vector<Finding>& out, const Model& model, const Layout&
   if (model.moe()) must_split(Knob::expert_ffn, model.moe_ffn);
 }
 
+/// The share of the time that is saved by running faster by `gain`.
+double saved_share(double gain) { return 1 - 1 / (1 + gain); }
+
 bool of_the_model(Knob knob) { return knob != Knob::micro_batch && knob != Knob::tensor_parallel; }
 
 }  // namespace
@@ -65,23 +68,25 @@ std::string key_of(Knob knob, std::string_view text) {
   return std::string(keys.front());
 }
 
-std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, double allow, std::string_view text) {
-  std::vector<Finding> out;
-  add_impossible(out, model, work.layout, text);
-  if (!out.empty()) return out;
+LintFindings lint(Pricer& pricer, const Model& model, Workload work, double allow, std::string_view text) {
+  LintFindings out;
+  add_impossible(out.findings, model, work.layout, text);
+  if (!out.findings.empty()) return out;
   check(model, work);
   AdviceLimits limits;
   limits.worthwhile = std::min(limits.worthwhile, allow);
-  for (const Advice& advice : advise(pricer, model, work, limits)) {
-    const double waste = 1 - 1 / (1 + advice.net_gain());
-    if (!of_the_model(advice.change.knob) || waste <= allow) continue;
-    out.push_back({.knob = advice.change.knob,
-                   .key = key_of(advice.change.knob, text),
-                   .value = advice.change.was,
-                   .better = advice.change.now,
-                   .waste = waste,
-                   .why = advice.why});
-  }
+  std::vector<Advice> found = advise(pricer, model, work, limits);
+  std::erase_if(found, [&](const Advice& advice) {
+    return !of_the_model(advice.change.knob) || saved_share(advice.net_gain()) <= allow;
+  });
+  for (const Advice& advice : found)
+    out.findings.push_back({.knob = advice.change.knob,
+                            .key = key_of(advice.change.knob, text),
+                            .value = advice.change.was,
+                            .better = advice.change.now,
+                            .waste = saved_share(advice.net_gain()),
+                            .why = advice.why});
+  out.together = saved_share(apply(pricer, model, work, found).net_gain());
   return out;
 }
 

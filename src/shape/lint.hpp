@@ -19,10 +19,17 @@ struct Finding {
   std::string why{};
 };
 
+struct LintFindings {
+  std::vector<Finding> findings;
+  /// Share of the step that the better values save at once. Less than the sum: each finding's waste is of the whole step,
+  /// and two may be cures of the same loss.
+  double together = 0;
+};
+
 /// Every number that wastes more than `allow` of the step, worst first, but before them the numbers that tp
 /// cannot divide. `text` is the configuration's own text; if empty, keys are those of Hugging Face. `work`
 /// need not have passed check().
-std::vector<Finding> lint(Pricer& pricer, const Model& model, Workload work, double allow, std::string_view text);
+LintFindings lint(Pricer& pricer, const Model& model, Workload work, double allow, std::string_view text);
 
 /// The spelling of `knob` in a configuration's text (Hugging Face, GPT-NeoX, Megatron arguments), or the
 /// usual one.

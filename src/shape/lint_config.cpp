@@ -27,11 +27,13 @@ LintResult lint_config(const LintRequest& request) {
   const Workload work = judged_workload(request, model);
   const std::string text = model::is_file(request.model) ? model::read_file(request.model) : std::string{};
   Pricer pricer(gpu);
+  LintFindings found = lint(pricer, model, work, request.allow, text);
   return {.file = request.model,
           .gpu = gpu,
           .allow = request.allow,
           .layout = work.layout,
-          .findings = lint(pricer, model, work, request.allow, text)};
+          .findings = std::move(found.findings),
+          .together = found.together};
 }
 
 nlohmann::ordered_json to_json(const LintResult& result) {
@@ -48,7 +50,8 @@ nlohmann::ordered_json to_json(const LintResult& result) {
           {"gpu", result.gpu.gpu().name},
           {"calibrated", result.gpu.calibrated()},
           {"allow", result.allow},
-          {"findings", std::move(findings)}};
+          {"findings", std::move(findings)},
+          {"together", result.gpu.calibrated() ? Json(result.together) : Json()}};
 }
 
 std::string sentence(const LintResult& result, const Finding& f) {
@@ -58,6 +61,13 @@ std::string sentence(const LintResult& result, const Finding& f) {
                        result.gpu.gpu().name, f.better, f.why);
   return fmt::format("{} {} wastes time on {}: {} should run {} ({})", f.key, f.value, result.gpu.gpu().name, f.better,
                      gain_text(1 / (1 - f.waste) - 1, false), f.why);
+}
+
+std::string joint_sentence(const LintResult& result) {
+  if (result.findings.size() < 2 || result.together <= 0) return {};
+  if (!result.gpu.calibrated())
+    return fmt::format("each alone; together they should run {}", gain_text(1 / (1 - result.together) - 1, false));
+  return fmt::format("each alone; together they waste {:.1f} % of the step", 100 * result.together);
 }
 
 }  // namespace medley::shape

@@ -21,11 +21,14 @@ struct LintResult {
   double allow = 0;
   Layout layout;  ///< of the step that was looked at
   std::vector<Finding> findings;
+  double together = 0;  ///< share of the step that all better values save at once
 };
 
 LintResult lint_config(const LintRequest& request);
 nlohmann::ordered_json to_json(const LintResult& result);
 /// One sentence: key, value, what it wastes, the better value.
 std::string sentence(const LintResult& result, const Finding& finding);
+/// What several findings save at once; empty for fewer.
+std::string joint_sentence(const LintResult& result);
 
 }  // namespace medley::shape

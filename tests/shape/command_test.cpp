@@ -75,7 +75,11 @@ TEST_F(ShapeCommand, LintFailsWithFileAndKey) {
   const auto bad = medley("shape lint " + path + " --gpu h200-sxm --allow 5%");
   EXPECT_EQ(bad.status, 1) << bad.output;
   EXPECT_NE(bad.output.find("config.json: vocab_size 50257 "), std::string::npos) << bad.output;
+  EXPECT_EQ(bad.output.find("together"), std::string::npos);
   EXPECT_EQ(medley("shape lint " + path + " --gpu h200-sxm --allow 50%").status, 0);
+  const auto several =
+      medley("shape lint h=4096,a=60,head_dim=72,layers=32,vocab=50257,ffn=10922,seq=2048 --gpu h200-sxm");
+  EXPECT_NE(several.output.find("each alone; together they waste"), std::string::npos) << several.output;
   const auto split = medley("shape lint " + path + " --gpu h200-sxm --tp 8");
   EXPECT_EQ(split.status, 1);
   EXPECT_NE(split.output.find("config.json: n_head 25 "), std::string::npos) << split.output;
