@@ -15,6 +15,17 @@
 namespace medley::cost {
 namespace {
 
+TEST(GpuModel, MisalignedRowsCostAnA100LessThanAHopper) {
+  const Gemm even = linear_forward({}, 8192, 4096, 50304);
+  const auto slowdown = [&](const char* gpu, std::int64_t out) {
+    const GpuModel model = GpuModel::named(gpu);
+    return model.predict(even).tflops / model.predict(linear_forward({}, 8192, 4096, out)).tflops;
+  };
+  EXPECT_GT(slowdown("h200-sxm", 50257), 5);
+  EXPECT_NEAR(slowdown("a100-80-sxm", 50257), 210 / 95.0, 0.3);  // the co-design paper's scores, odd and even widths
+  EXPECT_NEAR(slowdown("a100-80-sxm", 50260), 210 / 150.0, 0.2);
+}
+
 TEST(GpuModel, CalibratedOnesSayWhereTheirNumbersComeFrom) {
   for (const char* name : {"h200-sxm", "h100-sxm", "a100-80-sxm", "a100-40-sxm", "b200-sxm"})
     EXPECT_TRUE(GpuModel::named(name).calibrated()) << name;
