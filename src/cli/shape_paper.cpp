@@ -18,12 +18,11 @@ std::string figure(const std::optional<double>& value) { return value ? fmt::for
 
 void print_paper(const shape::PaperResult& result) {
   Table table({"figure", "shape", "unit", "published", "measured on", "predicted there",
-               "predicted for " + result.gpu.gpu().name});
+               "predicted for " + result.gpu.gpu().name, "why they differ"});
   for (const shape::PaperRow& row : result.rows)
     table.add({row.figure, row.what, row.unit, figure(row.published), row.published ? row.paper_gpu : "",
-               figure(row.there), figure(row.here)});
-  fmt::print("{}\n{}\nPublished: arXiv 2401.14489. Its GPUs are predicted from their datasheets.\n", table.str(),
-             trust_line(result.gpu));
+               figure(row.there), figure(row.here), row.note});
+  fmt::print("{}\n{}\nPublished: arXiv 2401.14489.\n", table.str(), trust_line(result.gpu));
 }
 
 int show_paper(const PaperOptions& options) {

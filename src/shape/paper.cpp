@@ -17,10 +17,12 @@ double score_tflops(const GpuModel& gpu, Count heads, Count head_dim) {
   return gpu.predict({.name = {}, .m = sequence, .n = sequence, .k = head_dim, .batch = batch * heads}).tflops;
 }
 
+/// The paper's figures are those of stas00/ml-engineering's swiglu-maf-bench.py, written for it: torch.bmm in fp16 of four
+/// products of the MLP's way down, with `hidden` tokens each, back to back.
 double swiglu_tflops(const GpuModel& gpu, Count hidden, Count ffn) {
-  const Gemm up = linear_forward({}, batch * sequence, hidden, ffn),
-             down = linear_forward({}, batch * sequence, ffn, hidden);
-  return (2 * up.flops() + down.flops()) / (2 * gpu.predict_us(up) + gpu.predict_us(down)) * 1e-6;
+  const Gemm down{
+      .name = {}, .m = hidden, .n = hidden, .k = ffn, .batch = batch, .layout = GemmLayout::NN, .type = GemmType::fp16};
+  return down.flops() / gpu.sustained_us(down) * 1e-6;
 }
 
 double logits_tflops(const GpuModel& gpu, Count vocab) {
@@ -49,13 +51,28 @@ double layer_gain(const GpuModel& gpu, const Model& model, Count heads, bool fla
   return 100 * (step_time(pricer, model, work).layer_us / step_time(pricer, heads_of(model, heads), work).layer_us - 1);
 }
 
-// The gain in percent of the fastest shape within 1 % of the parameters.
-double search_gain(const GpuModel& gpu, const Model& model, bool flash) {
-  Workload work = training(flash);
-  check(model, work);
-  Bounds bounds;
-  bounds.parameters = 0.01;
-  return 100 * search(gpu, model, work, bounds, 1).best_net.gain;
+/// The fastest shape within 1 % of a model's parameters.
+struct Headline {
+  double gain = 0;  ///< in percent
+  std::string model;
+};
+
+/// The largest gain over eight models, with unfused attention as in the paper.
+Headline headline(const GpuModel& gpu) {
+  Headline best;
+  for (const char* name :
+       {"gpt2-xl", "gpt3-760m", "gpt3-2.7b", "gpt-neox-20b", "pythia-410m", "pythia-1b", "llama-2-7b", "falcon-7b"}) {
+    Model model = *plan::model_from_zoo(name);
+    model.vocab =
+        plan::round_up(model.vocab, 128);  // padded as in the paper's framework: that gain is separate from the shape's
+    Workload work = training(false);
+    check(model, work);
+    Bounds bounds;
+    bounds.parameters = 0.01;
+    const double gain = 100 * search(gpu, model, work, bounds, 1).best_net.gain;
+    if (gain > best.gain) best = {gain, name};
+  }
+  return best;
 }
 
 void add_quantisation(std::vector<PaperRow>& rows, const GpuModel& gpu) {
@@ -108,23 +125,32 @@ void add_models(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel
                       .paper_gpu = a100.gpu().name,
                       .there = layer_gain(a100, small, heads, flash),
                       .here = layer_gain(gpu, small, heads, flash)});
-  // the paper's headline is the largest gain over its models at similar parameter counts
-  double best_there = 0, best_here = 0;
-  for (const char* name :
-       {"gpt2-xl", "gpt3-760m", "gpt3-2.7b", "gpt-neox-20b", "pythia-410m", "pythia-1b", "llama-2-7b", "falcon-7b"}) {
-    Model model = *plan::model_from_zoo(name);
-    model.vocab =
-        plan::round_up(model.vocab, 128);  // padded as in the paper's framework: that gain is separate from the shape's
-    best_there = std::max(best_there, search_gain(a100, model, false));
-    best_here = std::max(best_here, search_gain(gpu, model, false));
-  }
-  rows.push_back({.figure = "headline: best shape at equal parameters",
-                  .what = "largest of eight models, unfused, vocabulary padded",
-                  .unit = "% faster",
-                  .published = 39,
-                  .paper_gpu = a100.gpu().name,
-                  .there = best_there,
-                  .here = best_here});
+  const Headline there = headline(a100), here = headline(gpu);
+  rows.push_back(
+      {.figure = "headline: best shape at equal parameters",
+       .what = fmt::format("best of a search around eight models: {}",
+                           there.model == here.model ? there.model : there.model + " there, " + here.model + " here"),
+       .unit = "% faster",
+       .published = 39,
+       .paper_gpu = a100.gpu().name,
+       .there = there.gain,
+       .here = here.gain,
+       .note =
+           "another quantity: the best of thousands of shapes here, the largest gain that the paper measured there"});
+}
+
+void add_swiglu(std::vector<PaperRow>& rows, const GpuModel& gpu, const GpuModel& h100) {
+  for (const auto& [ffn, published] :
+       {std::pair<Count, double>{10848, 395.6}, {10922, 272.7}, {10944, 398.4}, {11008, 395.0}})
+    rows.push_back(
+        {.figure = "SwiGLU, h 4096",
+         .what = fmt::format("4 × (4096×{0})·({0}×4096)", ffn),
+         .unit = "TFLOP/s",
+         .published = published,
+         .paper_gpu = h100.gpu().name,
+         .there = swiglu_tflops(h100, 4096, ffn),
+         .here = swiglu_tflops(gpu, 4096, ffn),
+         .note = ffn % 8 == 0 ? "card and library unnamed: aligned is 1.5 times misaligned there, 3 times today" : ""});
 }
 
 }  // namespace
@@ -134,15 +160,7 @@ std::vector<PaperRow> paper_rows(const GpuModel& gpu) {
   std::vector<PaperRow> rows;
   add_quantisation(rows, gpu);
   add_scores(rows, gpu, a100);
-  for (const auto& [ffn, published] :
-       {std::pair<Count, double>{10848, 395.6}, {10922, 272.7}, {10944, 398.4}, {11008, 395.0}})
-    rows.push_back({.figure = "SwiGLU, h 4096",
-                    .what = fmt::format("ffn {}", ffn),
-                    .unit = "TFLOP/s",
-                    .published = published,
-                    .paper_gpu = h100.gpu().name,
-                    .there = swiglu_tflops(h100, 4096, ffn),
-                    .here = swiglu_tflops(gpu, 4096, ffn)});
+  add_swiglu(rows, gpu, h100);
   for (const Count vocab : {50257, 50264, 50304})
     rows.push_back({.figure = "logits, h 4096",
                     .what = fmt::format("vocabulary {}", vocab),
@@ -171,7 +189,8 @@ nlohmann::ordered_json to_json(const PaperResult& result) {
                     {"published", number(row.published)},
                     {"paper_gpu", row.paper_gpu},
                     {"predicted_there", number(row.there)},
-                    {"predicted_here", number(row.here)}});
+                    {"predicted_here", number(row.here)},
+                    {"note", row.note}});
   return {{"gpu", result.gpu.gpu().name}, {"calibrated", result.gpu.calibrated()}, {"rows", std::move(rows)}};
 }
 

@@ -20,6 +20,7 @@ struct PaperRow {
   std::string paper_gpu{};        ///< the GPU of that measurement
   std::optional<double> there{};  ///< predicted for that GPU
   std::optional<double> here{};   ///< predicted for the requested GPU
+  std::string note{};             ///< why published and predicted differ, where they do
 };
 
 /// Every figure that can be recomputed from shapes alone, in the paper's order.
