@@ -67,12 +67,13 @@ def plan_sweep(model: str, layout: str = "", *, sweep: Mapping[str, str | Iterab
     return ask(PlanSweep, "plan_sweep", request, progress)
 
 
-def plan_search(model: str, gpus: int, machine: str, *, global_batch: int, layout: str = "", framework: str = "textbook",
+def plan_search(model: str, gpus: int, machine: str, *, global_batch: int | None = None, layout: str = "", framework: str = "textbook",
                 sweep: Mapping[str, str | Iterable[Any]] | None = None, most: int = 10, family: str | None = None,
                 micro_batch: int | None = None, seq: int | None = None, dtype: str | None = None, tokens: float | None = None,
                 progress: Callable[[float, float, str], object] | None = None) -> LayoutSearch:
     """The fastest layouts of a number of GPUs that fit their memory. layout: what all of them have, such as "zero=1"; the rest
-    is varied. sweep: values to try for a key, in place of the usual ones. most: layouts to return.
+    is varied. global_batch: some 4 million tokens unless given. sweep: values to try for a key, in place of the usual ones.
+    most: layouts to return.
 
     >>> found = medley.plan_search("llama-3-8b", 16, "dgx-h100", framework="megatron", global_batch=64)
     >>> best = found.layouts[0]

@@ -126,6 +126,7 @@ class LayoutSearch(Result):
     machine: str
     gpus: int
     global_batch: int
+    assumed_batch: bool                       #: the request named no batch: some 4 million tokens
     fixed: str                                #: what all layouts have besides their own text
     varied: dict[str, list[str]]              #: the values tried for each key
     tried: int

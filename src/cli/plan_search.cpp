@@ -28,8 +28,9 @@ std::string largest_wait(const cost::StepCost& step) {
 }
 
 void print_tried(const cost::LayoutSearchResult& result) {
-  fmt::print("{} on {} GPUs of {}, {}, {} samples a step\n", result.model.name, result.gpus, result.machine,
-             plan::name(result.framework), result.global_batch);
+  fmt::print("{} on {} GPUs of {}, {}, {} samples a step{}\n", result.model.name, result.gpus, result.machine,
+             plan::name(result.framework), result.global_batch,
+             result.assumed_batch ? " (assumed, some 4 million tokens; --global-batch sets it)" : "");
   std::vector<std::string> axes;
   for (const cost::SweepAxis& axis : result.axes)
     axes.push_back(fmt::format("{}={}", axis.key, fmt::join(axis.values, ",")));

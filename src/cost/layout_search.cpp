@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <medley/error.hpp>
 
 #include "cost/on_all_cores.hpp"
@@ -12,6 +13,9 @@
 
 namespace medley::cost {
 namespace {
+
+/// Tokens of a step where the request names no batch, as large models are trained with.
+constexpr double usual_batch_tokens = 4 << 20;
 
 /// A point of the grid. Impossible ones have neither.
 struct Tried {
@@ -23,15 +27,19 @@ void require(bool given, const char* sentence) {
   if (!given) throw Error(ErrorKind::invalid, sentence);
 }
 
-Layout base_layout(const LayoutSearchRequest& request) {
+Layout base_layout(const LayoutSearchRequest& request, const Model& model) {
   require(!request.machine.empty(), "--machine is required: layouts are compared by their time");
   require(request.gpus > 0, "--gpus is required: how many the job has");
   Layout layout = layout_of(request);
-  require(layout.global_batch > 0, "--global-batch is required: layouts are compared at the same batch");
   if (layout.ranks != 0 && layout.ranks != request.gpus)
     throw Error(ErrorKind::invalid,
                 fmt::format("--gpus {} contradicts world {} of --layout", request.gpus, layout.ranks));
   layout.ranks = request.gpus;
+  if (layout.global_batch == 0) {  // layouts are compared at the same batch
+    const double samples = usual_batch_tokens / static_cast<double>(layout.seq > 0 ? layout.seq : model.seq);
+    const double each = std::max(1.0, std::round(samples / static_cast<double>(request.gpus)));
+    layout.global_batch = request.gpus * static_cast<Count>(each);
+  }
   return layout;
 }
 
@@ -88,14 +96,15 @@ void collect(std::vector<Tried> tried, std::size_t most, double gpu_bytes, Layou
 }  // namespace
 
 LayoutSearchResult search_layouts(const LayoutSearchRequest& request) {
-  const Layout base = base_layout(request);
-  const PlanSetting setting(request);
   const Model model = model_of(request);
+  const Layout base = base_layout(request, model);
+  const PlanSetting setting(request);
   LayoutSearchResult result{.model = model,
                             .framework = setting.framework,
                             .machine = setting.machine->name,
                             .gpus = request.gpus,
                             .global_batch = base.global_batch,
+                            .assumed_batch = layout_of(request).global_batch == 0,
                             .fixed = request.layout,
                             .axes = all_axes(request, setting, model, base),
                             .layouts = {}};
@@ -123,6 +132,7 @@ nlohmann::ordered_json to_json(const LayoutSearchResult& result) {
           {"machine", result.machine},
           {"gpus", result.gpus},
           {"global_batch", result.global_batch},
+          {"assumed_batch", result.assumed_batch},
           {"fixed", result.fixed},
           {"varied", std::move(varied)},
           {"tried", result.tried},

@@ -24,6 +24,7 @@ struct LayoutSearchResult {
   Framework framework = Framework::textbook;
   std::string machine;
   Count gpus = 0, global_batch = 0;
+  bool assumed_batch = false;        ///< the request named none: about 4 million tokens
   std::string fixed;                 ///< the request's layout, which all have
   std::vector<SweepAxis> axes;       ///< what was tried
   std::vector<FoundLayout> layouts;  ///< the fastest first

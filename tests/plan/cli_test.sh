@@ -49,7 +49,7 @@ expect 0 "tokens/s/GPU" search --gpus 8 --machine dgx-a100 --model pythia-2.8b -
 expect 0 "GPU-hours" search --gpus 8 --machine dgx-a100 --model pythia-2.8b --framework megatron --global-batch 32 --tokens 1T
 expect 0 '"layouts"' search --gpus 8 --machine dgx-a100 --model pythia-2.8b --framework fsdp2 --global-batch 32 --json -
 expect 1 "no layout of 8 GPUs fits dgx-a100" search --gpus 8 --machine dgx-a100 --model gpt3-175b --framework megatron --global-batch 8
-expect 2 "--global-batch is required" search --gpus 8 --machine dgx-a100 --model pythia-70m
+expect 0 "2048 samples a step (assumed, some 4 million tokens" search --gpus 8 --machine dgx-a100 --model pythia-70m
 
 expect 0 "32768" --model pythia-2.8b --layout dp=2,tp=2 --framework megatron --sweep seq=512:32768
 expect 0 "refused" --model pythia-70m --sweep tp=1:16
