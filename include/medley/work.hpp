@@ -55,6 +55,13 @@ class MEDLEY_API Work {
   /// its error.
   bool wait_for(std::chrono::nanoseconds at_most);
 
+  /// For recordings. Says that the program may wait for it by other means than this Work, such as a future of another
+  /// library: how long it waits is unknown from here on, until it waits on this Work or awaited_since() tells.
+  void awaited_elsewhere() noexcept;
+  /// For recordings. Says that the program waited for it from this moment on, by other means, until it was complete; not at
+  /// all if it was complete by then. Without effect on one that is not complete.
+  void awaited_since(std::chrono::steady_clock::time_point moment) noexcept;
+
   /// Runs the callback on completion, with or without an error: at once if already complete, else on the thread that
   /// detects completion, which may be the context's own or any inside a Medley call. No lock is held, so the callback
   /// may issue operations; it must not throw, and should not take long.

@@ -93,8 +93,9 @@ void print_rows(const trace::Report& report, bool all) {
     table.add({std::string(name(r.op)), group.name, group.size > 0 ? std::to_string(group.size) : "?",
                r.sized ? std::to_string(r.bytes) : "?", std::to_string(r.count), r.phase, r.module, r.backend,
                us(r.median_us), us(r.p99_us), us(r.total_us),
-               r.total_us > 0 && t.waits_known ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us))
-                                               : "-"});
+               r.total_us > 0 && r.exposed_known
+                   ? fmt::format("{:.0f} %", 100 * std::min(1.0, r.exposed_us / r.total_us))
+                   : "-"});
   }
   fmt::print("{}\n", table.str());
 }
@@ -104,7 +105,7 @@ void print_totals(const trace::Report& report) {
   for (const auto& [group, total] : report.totals) {
     table.add({group, std::to_string(total.count), bytes_text(total.bytes), size_text(total.wire_bytes),
                report.trace.timed ? fmt::format("{:.1f}", total.us) : "-",
-               report.trace.timed && report.trace.waits_known ? fmt::format("{:.1f}", total.exposed_us) : "-"});
+               report.trace.timed && total.exposed_known ? fmt::format("{:.1f}", total.exposed_us) : "-"});
   }
   fmt::print("{}", table.str());
   const trace::Sizes& sizes = report.sizes;

@@ -35,6 +35,14 @@ bool Work::wait_for(std::chrono::nanoseconds at_most) {
   return !operation_ || operation_->comm->engine->wait_until(*operation_, deadline_after(at_most));
 }
 
+void Work::awaited_elsewhere() noexcept {
+  if (operation_) operation_->comm->engine->note_awaited_elsewhere(*operation_);
+}
+
+void Work::awaited_since(std::chrono::steady_clock::time_point moment) noexcept {
+  if (operation_) operation_->comm->engine->note_awaited_since(*operation_, moment);
+}
+
 void Work::on_complete(std::function<void()> callback) {
   if (!operation_ || !operation_->comm->engine->call_back(*operation_, callback)) callback();
 }

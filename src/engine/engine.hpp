@@ -97,6 +97,9 @@ class Engine final : private Progress::Events {
   bool wait_in_stream_until(Operation& operation, void* stream, Deadline until);
   /// Waits with a time limit and returns whether the operation is complete. Throws its error.
   bool wait_until(Operation& operation, Deadline until);
+  /// For records: as Work::awaited_elsewhere() and awaited_since().
+  void note_awaited_elsewhere(const Operation& operation) noexcept;
+  void note_awaited_since(const Operation& operation, Deadline moment) noexcept;
   /// Registers a callback for completion; false when it is complete already.
   bool call_back(Operation& operation, std::function<void()>& callback);
   /// Makes progress on everything that is pending.
@@ -281,6 +284,8 @@ class Engine final : private Progress::Events {
   void note_start(std::uint64_t record, std::uint64_t moment) noexcept;
   /// From here to the operation's end, nothing overlaps the time.
   void note_wait(const Operation& operation) noexcept;
+  template <typename Visit>
+  void visit_records(const Operation& operation, const Visit& visit) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void note_end(Record* record, bool failed) noexcept;

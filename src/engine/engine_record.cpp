@@ -105,31 +105,6 @@ void Engine::note_start(std::uint64_t number, std::uint64_t moment) noexcept {
   record->state = RecordState::started;
 }
 
-void Engine::note_wait(const Operation& operation) noexcept {
-  const auto stamp = [this](const Operation& waited_for) {
-    Record* record = waited_for.record ? recorder_->find(waited_for.record) : nullptr;
-    if (record && record->waited == 0 && !waited_for.complete()) record->waited = ticks();
-  };
-  if (operation.collected) operation.comm->auto_fuse->asked = true;
-  stamp(operation);
-  for (const Operation* member : operation.batch) stamp(*member);
-}
-
-void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) noexcept {
-  Record* record = number && times.ended != Deadline{} ? recorder_->find(number) : nullptr;
-  if (!record) return;
-  const auto now = std::chrono::steady_clock::now();
-  const std::uint64_t now_ticks = ticks();
-  const auto ticks_at = [&](Deadline moment) -> std::uint64_t {
-    if (moment == Deadline{}) return 0;
-    const std::chrono::duration<double, std::nano> ago = now - moment;
-    return now_ticks - static_cast<std::uint64_t>(static_cast<std::int64_t>(ago.count() / ns_per_tick()));
-  };
-  record->gpu_started = ticks_at(times.begun);
-  record->gpu_waited = ticks_at(times.awaited);
-  record->gpu_completed = ticks_at(times.ended);
-}
-
 void Engine::note_end(std::uint64_t number, bool failed) noexcept {
   note_end(number ? recorder_->find(number) : nullptr, failed);
 }

@@ -233,7 +233,11 @@ class TimeComparison {
     if (!observed) return void(++untimed_);
     cell.observed_us.push_back(static_cast<float>(*observed));
     cell.with_waiting += !last;
-    if (!trace_.waits_known) return;
+    if (!trace_.waits_known || !event.exposed_known) {
+      cell.waits_known = false;
+      ++unknown_waits_;
+      return;
+    }
     Wait wait{std::max(event.completed - event.exposed, waited_until_), 0, last, predict.expected_us};
     waited_until_ = std::max(waited_until_, event.completed);  // the program may wait for several at once
     wait.queued = queued(operations, i, wait.begin, cell);
@@ -247,8 +251,7 @@ class TimeComparison {
     report_.ranks = ranks_.size();
     // A mean, as the exposed times beside it.
     if (timed_steps_ > 0) report_.step_us = step_us_ / timed_steps_;
-    report_.rows =
-        cells_.rows(catalog_, trace_.timed && trace_.waits_known, std::max(1.0, rank_steps_), steps_of_group_);
+    report_.rows = cells_.rows(catalog_, std::max(1.0, rank_steps_), steps_of_group_);
     report_.findings = time_findings(report_.rows);
     for (const std::string& remark : model_.remarks()) report_.remarks.push_back(remark);
     const auto remark = [&](bool holds, std::string sentence) {
@@ -257,6 +260,10 @@ class TimeComparison {
     remark(!trace_.timed, "observed times are unknown: the source has none");
     remark(trace_.timed && !trace_.waits_known,
            "exposed times are unknown: the source does not record when the program waited");
+    remark(
+        trace_.waits_known && unknown_waits_ > 0,
+        fmt::format("the exposed times of {} operations are unknown: the program waited for their futures, if at all",
+                    unknown_waits_));
     remark(trace_.timed &&
                std::any_of(report_.rows.begin(), report_.rows.end(), [](const TimeRow& r) { return r.with_waiting; }),
            "some observed times include waiting for other ranks: when all ranks of an operation were ready is unknown");
@@ -286,7 +293,7 @@ class TimeComparison {
   std::set<std::uint32_t> groups_of_rank_;
   std::map<std::uint32_t, double> steps_of_group_;
   double rank_steps_ = 0;
-  std::int64_t untimed_ = 0, unpredicted_ = 0;
+  std::int64_t untimed_ = 0, unpredicted_ = 0, unknown_waits_ = 0;
   double step_us_ = 0, timed_steps_ = 0;  ///< sum over ranks and steps
   TimeReport report_;
 };

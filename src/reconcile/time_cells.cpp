@@ -39,8 +39,8 @@ std::vector<LayerRange> ranges_of(const std::map<std::int64_t, TimeCell>& layers
   return out;
 }
 
-TimeRow row_of(const TimeCells::Key& key, const LayerRange& range, const Catalog& catalog, bool waits_known,
-               double rank_steps, double steps_of_members) {
+TimeRow row_of(const TimeCells::Key& key, const LayerRange& range, const Catalog& catalog, double rank_steps,
+               double steps_of_members) {
   const TimeCell& cell = range.cell;
   TimeRow row{key.op, key.group, key.group_size};
   if (key.bytes >= 0) row.bytes = key.bytes;
@@ -54,7 +54,7 @@ TimeRow row_of(const TimeCells::Key& key, const LayerRange& range, const Catalog
   row.with_waiting = cell.with_waiting > 0;
   if (cell.linked > 0 && row.observed_us && *row.observed_us > 0)
     row.of_link = cell.bandwidth_us / static_cast<double>(cell.linked) / *row.observed_us;
-  if (!waits_known || cell.observed_us.empty()) return row;
+  if (!cell.waits_known || cell.observed_us.empty()) return row;
   row.waits.add(cell.waits, 1 / rank_steps);
   row.exposed_us = row.waits.total();
   for (const auto& [rank, us] : cell.late) row.late[rank] = us / rank_steps;
@@ -80,12 +80,13 @@ void TimeCell::add(const TimeCell& other) {
   linked += other.linked;
   count += other.count;
   with_waiting += other.with_waiting;
+  waits_known = waits_known && other.waits_known;
   waits.add(other.waits);
   for (const auto& [rank, us] : other.late) late[rank] += us;
   for (const auto& [kind, us] : other.behind) behind[kind] += us;
 }
 
-std::vector<TimeRow> TimeCells::rows(const Catalog& catalog, bool waits_known, double rank_steps,
+std::vector<TimeRow> TimeCells::rows(const Catalog& catalog, double rank_steps,
                                      const std::map<std::uint32_t, double>& by_group) const {
   std::vector<TimeRow> out;
   for (const auto& [key, groups] : cells_) {
@@ -109,7 +110,7 @@ std::vector<TimeRow> TimeCells::rows(const Catalog& catalog, bool waits_known, d
       }
       std::sort(members.begin(), members.end());
       for (const LayerRange& range : ranges_of(together)) {
-        out.push_back(row_of(key, range, catalog, waits_known, rank_steps, steps));
+        out.push_back(row_of(key, range, catalog, rank_steps, steps));
         if (members.size() < by_speed.size()) out.back().only = members;
       }
     }

@@ -14,6 +14,7 @@ struct TimeCell {
   std::int64_t linked = 0;
   std::int64_t count = 0;
   std::int64_t with_waiting = 0;
+  bool waits_known = true;
   Waits waits;
   std::map<int, double> late;
   std::map<std::uint32_t, double> behind;  ///< µs by kind of operation, in a catalog
@@ -33,7 +34,7 @@ class TimeCells {
   TimeCell& at(const Key& key, std::uint32_t group, std::int64_t layer) { return cells_[key][group][layer]; }
 
   /// `rank_steps`: steps summed over all ranks; `by_group`: over the ranks of each group. Groups as in the catalog.
-  std::vector<TimeRow> rows(const Catalog& catalog, bool waits_known, double rank_steps,
+  std::vector<TimeRow> rows(const Catalog& catalog, double rank_steps,
                             const std::map<std::uint32_t, double>& by_group) const;
 
  private:

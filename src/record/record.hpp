@@ -50,6 +50,8 @@ inline constexpr std::uint8_t record_async = 1, record_inline = 2, record_group 
 inline constexpr std::uint8_t record_bytes_only = 8;
 /// Its times are those of the host's call; when the transfer ended is not known.
 inline constexpr std::uint8_t record_call_only = 16;
+/// The program may wait for it by means that do not tell when; where it did tell, the flag is removed again.
+inline constexpr std::uint8_t record_wait_unknown = 32;
 /// The backend of records from the NCCL profiler plugin: they have no reduction, no phase, and no time at which the
 /// program waited. Their comm notes have `size` and `rank`, and `ranks` only where all ranks of the job are members.
 inline constexpr const char* nccl_profiler_backend = "nccl profiler";

@@ -13,6 +13,7 @@ struct Bar {
   std::uint32_t backend = 0;
   std::int64_t count = 1, bytes = 0;
   double exposed = 0;
+  bool exposed_known = true;
   int lane = 0;
 };
 
@@ -32,7 +33,7 @@ std::vector<Bar> bars_of(const trace::Trace& t, const trace::RankTrace& rank, co
     const double begin = event.on_device ? event.started : event.issued;
     if (begin < 0 || event.completed < begin) continue;
     bars.push_back({shifted(begin), shifted(event.completed), event.op, event.backend, event.count,
-                    event.bytes * event.count, event.exposed, 0});
+                    event.bytes * event.count, event.exposed, event.exposed_known, 0});
   }
   std::stable_sort(bars.begin(), bars.end(), [](const Bar& a, const Bar& b) { return a.begin < b.begin; });
   return bars;
@@ -96,6 +97,7 @@ Json timeline_json(const trace::Trace& t, std::size_t step, const TimelineLimits
   std::vector<RankBars> ranks;
   std::size_t left_out = 0;
   double first = -1, last = 0;
+  bool waits_known = t.waits_known;
   for (const trace::RankTrace& rank : t.ranks) {
     if (ranks.size() == limits.ranks) {
       ++left_out;
@@ -109,6 +111,7 @@ Json timeline_json(const trace::Trace& t, std::size_t step, const TimelineLimits
       first = first < 0 ? bar.begin : std::min(first, bar.begin);
       last = std::max(last, bar.end);
       drawn.exposed += bar.exposed;
+      waits_known = waits_known && bar.exposed_known;
     }
     ranks.push_back(std::move(drawn));
   }
@@ -132,7 +135,7 @@ Json timeline_json(const trace::Trace& t, std::size_t step, const TimelineLimits
     out.push_back(
         {{"rank", rank.rank}, {"lanes", rank.lanes}, {"exposed_us", us(rank.exposed)}, {"bars", std::move(bars)}});
   }
-  return {{"step_us", us(last - first)}, {"merged", any_merged},    {"waits_known", t.waits_known},
+  return {{"step_us", us(last - first)}, {"merged", any_merged},    {"waits_known", waits_known},
           {"names", names.list},         {"ranks", std::move(out)}, {"ranks_left_out", left_out}};
 }
 

@@ -28,11 +28,12 @@ void write_csv(const Trace& trace, std::ostream& out) {
     rank.for_each([&](const Event& e) {
       const Group& group = trace.groups[e.group];
       const ScopeParts scope = parts_of_scope(trace.names[e.scope]);
-      fmt::format_to(std::back_inserter(lines), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{:.3f}\n",
-                     rank.rank, name(e.op), quoted(group.name), group.size, e.sequence, e.bytes, e.count, name(e.dtype),
+      fmt::format_to(std::back_inserter(lines), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", rank.rank,
+                     name(e.op), quoted(group.name), group.size, e.sequence, e.bytes, e.count, name(e.dtype),
                      scope.phase, quoted(std::string(scope.module)), quoted(trace.names[e.backend]),
                      quoted(trace.names[e.algorithm]), e.peer < 0 ? "" : std::to_string(e.peer), e.async ? 1 : 0,
-                     name(e.state), time_text(e.issued), time_text(e.started), time_text(e.completed), e.exposed / 1e3);
+                     name(e.state), time_text(e.issued), time_text(e.started), time_text(e.completed),
+                     trace.waits_known && e.exposed_known ? time_text(e.exposed) : "");
       if (lines.size() < (1 << 20)) return;
       out << lines;
       lines.clear();

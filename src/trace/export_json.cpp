@@ -26,12 +26,12 @@ OrderedJson to_json(const std::vector<Row>& rows, const Trace& trace) {
         {"group_size", group.size}, {"bytes", r.sized ? OrderedJson(r.bytes) : OrderedJson()},
         {"count", r.count},         {"wire_bytes", wire_of(r, trace)},
         {"dtype", name(r.dtype)},   {"phase", r.phase},
-        {"module", r.module},       {"exposed", trace.waits_known ? OrderedJson(r.exposed()) : OrderedJson()},
+        {"module", r.module},       {"exposed", r.exposed_known ? OrderedJson(r.exposed()) : OrderedJson()},
         {"why", r.module},          {"ranks", group.ranks},
         {"backend", r.backend},     {"algorithm", r.algorithm}};
     if (trace.timed) {
       row.update({{"total_us", r.total_us}, {"median_us", r.median_us}, {"p99_us", r.p99_us}});
-      if (trace.waits_known)
+      if (r.exposed_known)
         row.update({{"exposed_us", r.exposed_us}, {"overlapped_us", std::max(0.0, r.total_us - r.exposed_us)}});
     }
     out.push_back(std::move(row));
@@ -44,7 +44,7 @@ OrderedJson totals_json(const std::vector<Row>& rows, const Trace& trace) {
   for (const auto& [group, t] : totals_of(rows, trace)) {
     out[group] = {{"bytes", t.bytes}, {"wire_bytes", t.wire_bytes}, {"count", t.count}};
     if (trace.timed) out[group]["total_us"] = t.us;
-    if (trace.timed && trace.waits_known) out[group]["exposed_us"] = t.exposed_us;
+    if (trace.timed && t.exposed_known) out[group]["exposed_us"] = t.exposed_us;
   }
   return out;
 }

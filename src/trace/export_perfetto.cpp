@@ -76,10 +76,11 @@ void write_perfetto(const Trace& trace, std::ostream& out) {
       const int tid = 1 + static_cast<int>(e.group) * tracks_per_group + track;
       if (!std::exchange(named[tid], true)) writer.name("thread_name", pid, tid, trace.groups[e.group].name);
       writer.add(fmt::format(
-          R"({{"ph":"X","name":"{}","cat":"comm","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{},"group_size":{},"sequence":{},"dtype":"{}","state":"{}","scope":{},"backend":{},"algorithm":{},"issued_us":{:.3f},"exposed_us":{:.3f}}}}})",
+          R"({{"ph":"X","name":"{}","cat":"comm","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"args":{{"bytes":{},"group_size":{},"sequence":{},"dtype":"{}","state":"{}","scope":{},"backend":{},"algorithm":{},"issued_us":{:.3f},"exposed_us":{}}}}})",
           name(e.op), pid, tid, start / 1e3, (end - start) / 1e3, e.bytes, trace.groups[e.group].size, e.sequence,
           name(e.dtype), name(e.state), text_of(trace.names[e.scope]), text_of(trace.names[e.backend]),
-          text_of(trace.names[e.algorithm]), e.issued / 1e3, e.exposed / 1e3));
+          text_of(trace.names[e.algorithm]), e.issued / 1e3,
+          trace.waits_known && e.exposed_known ? fmt::format("{:.3f}", e.exposed / 1e3) : "null"));
       const double begin = std::max(e.completed - e.exposed, waits_until);  // the program may wait for several at once
       if (e.exposed <= 0 || e.completed <= begin) return;
       waits_until = e.completed;

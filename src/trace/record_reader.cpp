@@ -127,7 +127,8 @@ class RecordSource final : public EventSource {
     event.on_device = record.gpu_completed != 0;
     event.started = time(event.on_device ? record.gpu_started : record.started);
     event.completed = time(event.on_device ? record.gpu_completed : record.completed);
-    event.exposed = exposed(record);
+    event.exposed_known = !(record.flags & core::record_wait_unknown);
+    event.exposed = event.exposed_known ? exposed(record) : 0;
     if (event.scope >= has_phase.size() || !has_phase[event.scope]) event.unknown.add(Field::phase);
     if (by_nccl_profiler && event.backend == by_nccl_profiler) {
       event.unknown.add(Field::reduce);

@@ -33,12 +33,15 @@ struct Hash {
 /// Durations in a histogram of 16 bins per doubling: quantiles within 4.5 % for any number of operations.
 class Durations {
  public:
-  void add(double ns, double exposed, std::int64_t count) {
+  void add(const Event& event) {
+    const double ns = event.duration();
+    const std::int64_t count = event.count;
     const int bin = ns < 1 ? 0 : std::min(bins - 1, static_cast<int>(std::log2(ns) * 16) + 1);
     counts_[static_cast<std::size_t>(bin)] += count;
     n_ += count;
     total_ += ns * static_cast<double>(count);
-    exposed_ += exposed * static_cast<double>(count);
+    exposed_ += event.exposed * static_cast<double>(count);
+    exposed_known_ = exposed_known_ && event.exposed_known;
     if (n_ == count) least_ = most_ = ns;
     least_ = std::min(least_, ns);
     most_ = std::max(most_, ns);
@@ -57,12 +60,14 @@ class Durations {
   std::int64_t count() const { return n_; }
   double total() const { return total_; }
   double exposed() const { return exposed_; }
+  bool exposed_known() const { return exposed_known_; }
 
  private:
   static constexpr int bins = 16 * 48;  // up to 78 hours
   std::vector<std::int64_t> counts_ = std::vector<std::int64_t>(bins, 0);
   std::int64_t n_ = 0;
   double total_ = 0, exposed_ = 0, least_ = 0, most_ = 0;
+  bool exposed_known_ = true;
 };
 
 struct Reading {
@@ -91,7 +96,7 @@ void read_step(const Trace& trace, const RankTrace& rank, const Step& step, Read
     const auto [place, new_here] = where.emplace(number->second, seen.size());
     if (new_here) seen.emplace_back(number->second, 0);
     seen[place->second].second += event.count;
-    if (event.completed >= 0) out.times[number->second].add(event.duration(), event.exposed, event.count);
+    if (event.completed >= 0) out.times[number->second].add(event);
     if (first < 0) first = event.issued;
     last = std::max(last, event.completed);
   }
@@ -155,6 +160,7 @@ Summary summarise(const Trace& trace, const RankTrace& rank, const Steps& steps,
             trace.names[key.backend],
             trace.names[key.algorithm]};
     row.timed = times.count();
+    row.exposed_known = trace.waits_known && times.exposed_known();
     if (row.timed > 0) {
       const double each = static_cast<double>(in_step) / static_cast<double>(row.timed) / 1e3;
       row.total_us = times.total() * each;

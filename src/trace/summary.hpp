@@ -24,7 +24,8 @@ struct Row {
   // Times of the kernel or the transfer, over the operations of all steps. Sums are `count` times the mean, so that
   // they are of the same step as `count`, whatever the other steps hold.
   double total_us = 0;
-  double exposed_us = 0;  ///< in which the program only waited; more than the total if it also waited for the start
+  double exposed_us = 0;      ///< in which the program only waited; more than the total if it also waited for the start
+  bool exposed_known = true;  ///< false: of some of them it was not recorded; `exposed_us` is then of no use
   double median_us = 0, p99_us = 0;
   bool exposed() const { return total_us == 0 || exposed_us > total_us / 2; }
 };
@@ -44,6 +45,7 @@ struct Summary {
 struct Total {
   std::int64_t bytes = 0, count = 0;
   double wire_bytes = 0, us = 0, exposed_us = 0;
+  bool exposed_known = true;  ///< of all its rows
 };
 /// By name of the group.
 std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const Trace& trace);

@@ -17,6 +17,7 @@ std::map<std::string, Total> totals_of(const std::vector<Row>& rows, const Trace
     total.wire_bytes += core::wire_bytes(r.op, r.bytes, std::max(1, group.size)) * static_cast<double>(r.count);
     total.us += r.total_us;
     total.exposed_us += r.exposed_us;
+    total.exposed_known = total.exposed_known && r.exposed_known;
   }
   return totals;
 }
@@ -60,6 +61,7 @@ std::vector<Row> merged(const std::vector<Row>& rows) {
     same->timed += r.timed;
     same->total_us += r.total_us;
     same->exposed_us += r.exposed_us;
+    same->exposed_known = same->exposed_known && r.exposed_known;
     same->p99_us = std::max(same->p99_us, r.p99_us);
     if (same->module != r.module) same->module = "…";
   }

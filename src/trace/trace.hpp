@@ -65,7 +65,8 @@ struct Event {
   std::int64_t count = 1;      ///< number of operations this represents, where a log only has sums
   Fields unknown;              ///< fields the source lacks; `rounding`: its sizes are rounded
   double issued = -1, started = -1, completed = -1;
-  double exposed = 0;  ///< ns in which the program only waited for it
+  double exposed = 0;         ///< ns in which the program only waited for it
+  bool exposed_known = true;  ///< false: the program may have waited in a way that was not recorded; `exposed` is 0
   /// Of the kernel or the transfer: without the time that it was queued behind other work, where the source knows it.
   double begin() const { return started >= 0 ? started : issued; }
   double duration() const { return completed >= 0 && begin() >= 0 ? std::max(0.0, completed - begin()) : 0; }
@@ -143,7 +144,7 @@ struct Trace {
   std::vector<RouteDecision> decisions;  ///< about routes in the running job, each once, in order of each comm
   std::vector<std::string> remarks;      ///< remarks that a reader of the figures must know
   bool timed = true;                     ///< false: a log without times
-  bool waits_known = true;               ///< false: the source does not record when the program waited
+  bool waits_known = true;               ///< false: the source never records when the program waited
   bool starts_exact = true;              ///< false: the source polls when operations start, too coarse to compare ranks
   double clock_error = 0;                ///< largest error of the aligned clocks, ns
 

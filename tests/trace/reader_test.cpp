@@ -61,10 +61,14 @@ TEST(RecordReader, exposed_time_is_what_the_program_waited) {
   auto& waited = file.add(Op::all_reduce, 1, 1);
   waited.flags = core::record_async;
   waited.waited = waited.issued + 45;  // 15 of 60
+  auto& future = file.add(Op::all_reduce, 1, 1);
+  future.flags = core::record_async | core::record_wait_unknown;
   const auto events = read(file.bytes());
   EXPECT_DOUBLE_EQ(events[0].exposed, 60);
   EXPECT_DOUBLE_EQ(events[1].exposed, 0);
   EXPECT_DOUBLE_EQ(events[2].exposed, 15);
+  EXPECT_TRUE(events[1].exposed_known && events[2].exposed_known);
+  EXPECT_FALSE(events[3].exposed_known);
 }
 
 TEST(RecordReader, a_ring_is_read_from_its_oldest_record) {

@@ -135,6 +135,44 @@ TEST_F(Recorded, a_rank_that_does_not_come_is_named) {
       << problem.sentence;
 }
 
+/// Rank 1 joins each all_reduce once rank 0 says so, after it has issued its own part.
+TEST_F(Recorded, a_wait_by_other_means_than_a_work_is_unknown_until_the_program_tells_since_when) {
+  test::run_processes(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> values(64), go(1);
+    const auto issue = [&] {
+      Work work = world.all_reduce(values, sum, {.async = true});
+      work.awaited_elsewhere();
+      world.send(go, 1);
+      return work;
+    };
+    for (int i = 0; context.rank() == 1 && i < 4; ++i) {
+      world.recv(go, 0);
+      world.all_reduce(values, sum);
+    }
+    if (context.rank() == 1) return;
+    const auto by_test = [](Work work) {
+      while (!work.test()) {
+      }
+      return work;
+    };
+    by_test(issue());
+    const auto begin = std::chrono::steady_clock::now();
+    by_test(issue()).awaited_since(begin);
+    by_test(issue()).awaited_since(std::chrono::steady_clock::now());
+    issue().wait();
+  });
+  auto events = events_of(open_trace(folder_.native()), 0);
+  std::erase_if(events, [](const Event& event) { return event.op == Op::send; });
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_FALSE(events[0].exposed_known);
+  EXPECT_TRUE(events[1].exposed_known);
+  EXPECT_GT(events[1].exposed, 0);
+  EXPECT_TRUE(events[2].exposed_known);
+  EXPECT_EQ(events[2].exposed, 0) << "it was complete by then";
+  EXPECT_TRUE(events[3].exposed_known) << "a wait by the Work is recorded";
+}
+
 TEST_F(Recorded, rows_of_a_step_count_one_step_and_time_all) {
   test::run_processes(2, [](Context& context) {
     std::vector<float> small(10), large(1000);

@@ -95,11 +95,27 @@ TEST(Summary, TimesAreTheTransfersAndTotalsAreOfOneStep) {
   EXPECT_EQ(totals.at("dp").bytes, 128);
 }
 
+TEST(Summary, OneUnknownWaitMakesTheExposedTimeOfItsRowUnknown) {
+  Trace trace = two_steps();
+  const auto known = [&] {
+    const std::vector<Row> rows = summarise(trace, trace.ranks[0], find_steps(trace, trace.ranks[0], 2)).rows;
+    EXPECT_EQ(rows[0].exposed_known, totals_of(rows, trace).at("dp").exposed_known);
+    return rows[0].exposed_known;
+  };
+  EXPECT_TRUE(known());
+  Event& one = static_cast<EventList&>(*trace.ranks[0].events).events[3];
+  one.exposed_known = false;
+  EXPECT_FALSE(known());
+  one.exposed_known = true;
+  trace.waits_known = false;
+  EXPECT_FALSE(known());
+}
+
 TEST(Summary, JsonHasNoExposedTimesWhereWaitsAreUnknown) {
   Report report = make_report({.path = recorded});
   EXPECT_TRUE(to_json(report)["rows"][0].contains("exposed_us"));
   EXPECT_TRUE(to_json(report)["rows"][0]["exposed"].is_boolean());
-  report.trace.waits_known = false;
+  for (Row& row : report.summary.rows) row.exposed_known = false;
   const auto json = to_json(report);
   EXPECT_FALSE(json["rows"][0].contains("exposed_us"));
   EXPECT_TRUE(json["rows"][0]["exposed"].is_null());
