@@ -4,8 +4,10 @@
 
 namespace medley::torch {
 
+bool holds_gil() { return Py_IsInitialized() != 0 && PyGILState_Check() != 0; }
+
 void without_gil(const std::function<void()>& body) {
-  if (Py_IsInitialized() == 0 || PyGILState_Check() == 0) return body();
+  if (!holds_gil()) return body();
   const pybind11::gil_scoped_release released;
   body();
 }

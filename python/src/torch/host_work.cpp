@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "backward_waits.hpp"
 #include "callback_threads.hpp"
 #include "gil.hpp"
 #include "torch_error.hpp"
@@ -114,7 +115,10 @@ c10::intrusive_ptr<c10::ivalue::Future> HostWork::getFuture() {
   if (isCompleted()) {  // nobody else has the future yet, so it has no callbacks
     future_told_ = true;
     complete_future();
+    return future_;
   }
+  for (medley::Work& work : held_.works) work.awaited_elsewhere();
+  record_waits_of_backward(held_.works);
   return future_;
 }
 

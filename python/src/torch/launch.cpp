@@ -120,6 +120,10 @@ std::exception_ptr Launch::problem() const {
   return copy_problem_;
 }
 
+void Launch::awaited_elsewhere() {
+  for (medley::Work& work : held_.works) work.awaited_elsewhere();
+}
+
 void Launch::abort() {
   if (!complete()) held_.comm.abort();
 }

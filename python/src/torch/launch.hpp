@@ -36,6 +36,9 @@ class Launch {
   /// are.
   void when_complete(const std::function<void()>& callback);
 
+  /// The streams that wait for its future are not known.
+  void awaited_elsewhere();
+
   /// Aborts the whole communicator: the other ranks' parts cannot be cancelled alone.
   void abort();
 

@@ -86,6 +86,7 @@ c10::intrusive_ptr<c10::ivalue::Future> StreamWork::getFuture() {
                                                      std::vector<c10::Device>{device_});
   // Nobody else has the future yet, so it has no callbacks.
   if (!tell_future(future_)) tell_future_when_complete();
+  for (const auto& launch : launches_) launch->awaited_elsewhere();
   return future_;
 }
 
