@@ -37,13 +37,6 @@ bool is_recording_name(std::string_view name) {
          (dot == std::string_view::npos || all_of_digits(name.substr(dot + 1), decimal));
 }
 
-/// Hexadecimal nanoseconds, a dash, a pid: as context_backends names jobs.
-bool is_job_name(std::string_view name) {
-  const std::size_t dash = name.find('-');
-  return dash != std::string_view::npos && dash >= 12 && all_of_digits(name.substr(0, dash), "0123456789abcdef") &&
-         all_of_digits(name.substr(dash + 1), "0123456789");
-}
-
 bool is_of_this_host(const TraceHeader& header) {
   char host[sizeof header.host] = {};
   gethostname(host, sizeof host - 1);
@@ -77,19 +70,6 @@ bool remove_if_finished(const fs::path& file) {
   }, now{};
   if (fstat(open_file.fd(), &looked_at) != 0 || lstat(file.c_str(), &now) != 0) return false;
   return looked_at.st_ino == now.st_ino && looked_at.st_dev == now.st_dev && unlink(file.c_str()) == 0;
-}
-
-/// Whether a job folder contains only finished recordings.
-bool is_finished_job(const fs::path& folder) {
-  std::error_code unreadable;
-  bool any = false;
-  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
-    if (!is_recording_name(entry.path().filename().native()) ||
-        state_of_recording(entry.path()) != RecordingState::finished)
-      return false;
-    any = true;
-  }
-  return any && !unreadable;
 }
 
 }  // namespace
@@ -145,16 +125,16 @@ void remove_finished_recordings(const fs::path& folder) {
   }
 }
 
-void remove_old_jobs(const fs::path& folder, std::chrono::hours age) {
-  std::error_code ignored;
-  const auto now = fs::file_time_type::clock::now();
-  for (const auto& job : fs::directory_iterator(folder, ignored)) {
-    if (!is_job_name(job.path().filename().native()) || job.is_symlink(ignored) || !job.is_directory(ignored)) continue;
-    const auto changed = fs::last_write_time(job.path(), ignored);
-    if (ignored || now - changed <= age || !is_finished_job(job.path())) continue;
-    remove_finished_recordings(job.path());
-    rmdir(job.path().c_str());  // fails if something else appeared in it
+bool holds_only_finished_recordings(const fs::path& folder) {
+  std::error_code unreadable;
+  bool any = false;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (!is_recording_name(entry.path().filename().native()) ||
+        state_of_recording(entry.path()) != RecordingState::finished)
+      return false;
+    any = true;
   }
+  return any && !unreadable;
 }
 
 }  // namespace medley::core

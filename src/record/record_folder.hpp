@@ -2,7 +2,6 @@
 // recorder and `medley replay` create and remove recordings only through these functions.
 #pragma once
 
-#include <chrono>
 #include <filesystem>
 #include <medley/export.hpp>
 
@@ -34,8 +33,7 @@ std::filesystem::path new_recording(const std::filesystem::path& folder, int ran
 /// Removes the recordings of finished jobs from a folder.
 void remove_finished_recordings(const std::filesystem::path& folder);
 
-/// Removes job folders in a flight recorder's folder that are older than `age`. A folder is removed only if it has a
-/// job's name and contains nothing but finished recordings.
-void remove_old_jobs(const std::filesystem::path& folder, std::chrono::hours age);
+/// Whether there are recordings in a folder, nobody writes them any more, and nothing else is there.
+bool holds_only_finished_recordings(const std::filesystem::path& folder);
 
 }  // namespace medley::core

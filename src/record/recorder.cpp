@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "record/ended_jobs.hpp"
 #include "record/record_file.hpp"
 #include "record/record_folder.hpp"
 
@@ -23,7 +24,6 @@ constexpr std::uint32_t ring_notes = 64 * 1024;
 constexpr std::uint64_t step_slots = 1 << 18;     // a trace grows by 26 MiB
 constexpr std::uint64_t most_slots = 1ull << 29;  // 52 GiB of address space
 constexpr std::uint32_t trace_notes = 4 * 1024 * 1024;
-constexpr auto flight_age = std::chrono::hours(72);  // left behind by killed jobs; older ones are removed
 
 std::string environment(const char* variable) {
   const char* text = std::getenv(variable);
@@ -53,7 +53,7 @@ std::unique_ptr<RecordFile> open_ring(const RecordedRank& rank) {
   try {
     if (folder == "off") return std::make_unique<RecordFile>(ring_notes, ring_slots);
     if (mkdir(folder.c_str(), 0700) == 0 || is_own(folder)) {
-      remove_old_jobs(folder, flight_age);
+      remove_ended_jobs(folder, {});
       fs::create_directories(folder / rank.job);
       return std::make_unique<RecordFile>(new_recording(folder / rank.job, rank.rank), ring_notes, ring_slots,
                                           ring_slots);

@@ -35,12 +35,13 @@ void write(const fs::path& file, const std::string& text) {
   std::ofstream(file, std::ios::binary) << text;
 }
 
-/// Last changed five days ago: older than the limit for the files of killed jobs.
-void make_old(const fs::path& path) {
-  const std::time_t then = std::time(nullptr) - 5 * 24 * 3600;
+void make_old(const fs::path& path, std::time_t seconds) {
+  const std::time_t then = std::time(nullptr) - seconds;
   const utimbuf times{then, then};
   ASSERT_EQ(utime(path.c_str(), &times), 0);
 }
+/// Last changed five days ago: older than the limit for the files of killed jobs.
+void make_old(const fs::path& path) { make_old(path, 5 * 24 * 3600); }
 
 /// A job of one rank with one operation.
 void run_alone() {
@@ -123,6 +124,20 @@ class Folder : public ::testing::Test {
     }
     return {};
   }
+  /// Makes what this many killed jobs leave, the last of them a minute ago and each other one a minute before the next.
+  /// Returns their folders, the newest first.
+  std::vector<fs::path> leave_jobs(int count, std::uintmax_t bytes = 0) {
+    const fs::path first = leave_old_job(job_name);
+    std::vector<fs::path> jobs;
+    for (int i = 1; i <= count; ++i) {
+      jobs.push_back(folder_ / fmt::format("18af0c2d9e1f{:04x}-{}", i, 5000 - i));
+      fs::copy(first, jobs.back());
+      if (bytes > 0) fs::resize_file(jobs.back() / "rank-0000.trace", bytes);
+      make_old(jobs.back(), 60 * i);
+    }
+    fs::remove_all(first);
+    return jobs;
+  }
   fs::path folder_;
 };
 
@@ -132,6 +147,34 @@ TEST_F(Folder, an_old_job_of_the_flight_recorder_goes) {
   ASSERT_TRUE(fs::exists(old / "rank-0000.trace"));
   run_alone();
   EXPECT_FALSE(fs::exists(old));
+}
+
+TEST_F(Folder, of_more_than_a_hundred_ended_jobs_the_oldest_go_though_several_ranks_look_at_once) {
+  fly();
+  LiveJob job;
+  for (const auto& entry : fs::directory_iterator(folder_)) make_old(entry.path(), 24 * 3600);
+  const std::vector<fs::path> ended = leave_jobs(103);
+  write(folder_ / "thesis" / "chapter1.tex", "years of work");
+  make_old(folder_ / "thesis", 24 * 3600);
+  test::run_processes(4, [](Context& context) { context.world().barrier(); });
+  for (std::size_t i = 0; i < ended.size(); ++i) EXPECT_EQ(fs::exists(ended[i]), i < 100) << i;
+  EXPECT_EQ(contents(folder_ / "thesis" / "chapter1.tex"), "years of work");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 102)
+      << "100 ended jobs, a live one, a folder of others";
+  EXPECT_EQ(job.end(), 0);
+}
+
+TEST_F(Folder, ended_jobs_larger_than_256_MiB_together_go_but_the_newest_stays) {
+  fly();
+  const std::vector<fs::path> ended = leave_jobs(3, std::uintmax_t{120} << 20);
+  run_alone();
+  EXPECT_TRUE(fs::exists(ended[0]) && fs::exists(ended[1]));
+  EXPECT_FALSE(fs::exists(ended[2]));
+  fs::resize_file(ended[0] / "rank-0000.trace", std::uintmax_t{300} << 20);
+  make_old(ended[0], 30);
+  run_alone();
+  EXPECT_TRUE(fs::exists(ended[0]));
+  EXPECT_FALSE(fs::exists(ended[1]));
 }
 
 TEST_F(Folder, old_folders_of_others_stay_in_the_flight_recorders_folder) {
