@@ -75,7 +75,7 @@ c10::intrusive_ptr<c10d::Backend> TorchBackend::split(const c10::intrusive_ptr<c
   std::vector<int> in_context;
   const auto& global = options_->global_ranks_in_group;
   for (const int rank : ranks) {
-    TORCH_CHECK(rank >= 0 && rank < size_, "medley: split: rank ", rank, " is not in this group of ", size_);
+    require(rank >= 0 && rank < size_, "split: rank ", rank, " is not in this group of ", size_);
     const auto at = static_cast<std::size_t>(rank);
     in_context.push_back(joined_.ranks[at]);
     membership.global_ranks.push_back(global.empty() ? rank : static_cast<int>(global[at]));
@@ -108,7 +108,7 @@ TorchBackend::~TorchBackend() {
 
 Comm& TorchBackend::comm() {
   // relaxed: catches a call after shutdown(); a call concurrent with it is the caller's mistake
-  TORCH_CHECK(!closed_.load(std::memory_order_relaxed), "medley: this process group has been shut down");
+  require(!closed_.load(std::memory_order_relaxed), "this process group has been shut down");
   return joined_.comm;
 }
 
@@ -130,9 +130,9 @@ c10d::ErrorType TorchBackend::getError() {
 }
 
 void TorchBackend::check_device(const Call& call) const {
-  TORCH_CHECK(call.in->get_device() == device_, "medley: ", name(call.op), " got a tensor on ",
-              call.in->device(), ", but this process group uses cuda:", device_,
-              "; call torch.cuda.set_device before init_process_group, or give it device_id");
+  require(call.in->get_device() == device_, name(call.op), ": got a tensor on ",
+          call.in->device(), ", but this process group uses cuda:", device_,
+          "; call torch.cuda.set_device before init_process_group, or give it device_id");
 }
 
 namespace {
@@ -200,7 +200,7 @@ WorkPtr TorchBackend::finished(c10d::OpType type, const char* title, const Tenso
 
 WorkPtr TorchBackend::message(c10d::OpType type, const char* title, const at::Tensor& tensor, int peer,
                               int tag) {
-  TORCH_CHECK(tag >= 0, "medley: ", title, ": a tag cannot be negative, got ", tag);
+  require(tag >= 0, type == c10d::OpType::SEND ? "send" : "recv", ": a tag cannot be negative, got ", tag);
   const Element element = moved_as(tensor.scalar_type());
   Staging staging;
   medley::Work work;
@@ -262,18 +262,18 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
   if (rank_ != 0) {
     store.set(place + std::to_string(rank_), "here");
     const std::string verdict = store.get(place + "verdict", until + std::chrono::seconds(1));
-    TORCH_CHECK(
-        verdict.empty(), "Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
-        "while waiting for send/recv from rank 0: ", verdict);  // gloo's words: programs look for them
-    return;
+    if (verdict.empty()) return;
+    // gloo's words, here and below: programs look for them
+    throw TorchError(Error(ErrorKind::timeout,
+                           c10::str("Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
+                                    "while waiting for send/recv from rank 0: ", verdict)));
   }
-  std::string missing;
-  int absent = 0;
+  std::vector<int> absent;
   for (int rank = 1; rank < size_; ++rank) {
     try {
       static_cast<void>(store.get(place + std::to_string(rank), until));
     } catch (const Error&) {
-      missing += (absent++ == 0 ? "" : ", ") + std::to_string(rank);
+      absent.push_back(rank);
       if (!wait_all_ranks) break;
     }
   }
@@ -281,21 +281,22 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
   std::string verdict;
   if (timeout.count() == 0) {  // no rank can have reported yet
     verdict = "Rank 0 timed out in monitoredBarrier after " + after;
-  } else if (absent > 0) {
-    verdict = (absent > 1 ? "Ranks " : "Rank ") + missing + " failed to pass monitoredBarrier in " + after;
+  } else if (!absent.empty()) {
+    verdict = c10::str(absent.size() > 1 ? "Ranks " : "Rank ", c10::Join(", ", absent),
+                       " failed to pass monitoredBarrier in ", after);
   }
   store.set(place + "verdict", verdict);
-  TORCH_CHECK(verdict.empty(), verdict);
+  if (!verdict.empty()) throw TorchError(Error(ErrorKind::timeout, verdict, {.ranks = absent}));
 }
 
 void TorchBackend::startCoalescing() {
-  TORCH_CHECK(!coalescing_, "medley: operations of this group are being coalesced already");
+  require(!coalescing_, "operations of this group are being coalesced already");
   raising([&] { fuse_.emplace(comm()); });
   coalescing_ = true;
 }
 
 WorkPtr TorchBackend::endCoalescing() {
-  TORCH_CHECK(coalescing_, "medley: endCoalescing without startCoalescing");
+  require(coalescing_, "endCoalescing without startCoalescing");
   coalescing_ = false;
   fuse_.reset();  // issues what was collected; the works report errors
   const auto members = std::exchange(coalesced_, {});
@@ -314,8 +315,8 @@ WorkPtr TorchBackend::endCoalescing() {
     }
   }
   if (!launches.empty()) {
-    TORCH_CHECK(launches.size() == members.size(),
-                "medley: operations on CPU tensors and on CUDA tensors cannot be coalesced into one");
+    require(launches.size() == members.size(),
+            "operations on CPU tensors and on CUDA tensors cannot be coalesced into one");
     const c10::Device device = launches.front()->side().device();
     return c10::make_intrusive<StreamWork>(title, Tensors{}, std::move(outputs), std::move(launches), device);
   }

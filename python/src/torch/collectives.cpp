@@ -34,7 +34,7 @@ WorkPtr TorchBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& 
 medley::Work TorchBackend::start_allreduce(const at::Tensor& tensor, const c10d::ReduceOp& op,
                                            std::chrono::milliseconds timeout, bool async, Staging& staging) {
   const ReduceOp how = reduction(op);
-  const Element element = reduced_as(tensor.scalar_type(), how);
+  const Element element = reduced_as("all_reduce", tensor.scalar_type(), how);
   const at::Tensor data = staging.out(tensor, true);
   if (op == c10d::ReduceOp::PREMUL_SUM) premultiply(data, op);
   return issue({Op::all_reduce, &data, nullptr, async}, timeout, [&](Comm& comm, const auto& options) {
@@ -68,7 +68,7 @@ WorkPtr TorchBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& opts) 
   const bool async = opts.asyncOp || coalescing_;
   const int root = static_cast<int>(opts.rootRank);
   const ReduceOp how = reduction(opts.reduceOp);
-  const Element element = reduced_as(tensor.scalar_type(), how);
+  const Element element = reduced_as("reduce", tensor.scalar_type(), how);
   Staging staging;
   at::Tensor data = rank_ == root ? staging.out(tensor, true) : staging.in(tensor);
   if (opts.reduceOp == c10d::ReduceOp::PREMUL_SUM) {
@@ -102,8 +102,8 @@ WorkPtr TorchBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
 
 WorkPtr TorchBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                       const c10d::AllgatherOptions& opts) {
-  TORCH_CHECK(outputs.size() == inputs.size(), "medley: all_gather_into_tensor_coalesced got ",
-              outputs.size(), " outputs for ", inputs.size(), " inputs");
+  require(outputs.size() == inputs.size(), "all_gather_into_tensor_coalesced: got ",
+          outputs.size(), " outputs for ", inputs.size(), " inputs");
   Staging staging;
   std::vector<medley::Work> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -121,7 +121,7 @@ medley::Work TorchBackend::start_reduce_scatter(const at::Tensor& output, const 
                                                 const c10d::ReduceScatterOptions& opts, bool async,
                                                 Staging& staging) {
   const ReduceOp how = reduction(opts.reduceOp);
-  const Element element = reduced_as(input.scalar_type(), how);
+  const Element element = reduced_as("reduce_scatter_tensor", input.scalar_type(), how);
   at::Tensor in = input;
   if (opts.reduceOp == c10d::ReduceOp::PREMUL_SUM) {
     in = staging.in(input.clone());
@@ -144,8 +144,8 @@ WorkPtr TorchBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input
 
 WorkPtr TorchBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                       const c10d::ReduceScatterOptions& opts) {
-  TORCH_CHECK(outputs.size() == inputs.size(), "medley: reduce_scatter_tensor_coalesced got ", outputs.size(),
-              " outputs for ", inputs.size(), " inputs");
+  require(outputs.size() == inputs.size(), "reduce_scatter_tensor_coalesced: got ", outputs.size(),
+          " outputs for ", inputs.size(), " inputs");
   Staging staging;
   std::vector<medley::Work> works;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -168,15 +168,15 @@ std::vector<std::int64_t> elements(const char* side, const std::vector<std::int6
   const std::int64_t rows = tensor.dim() > 0 ? tensor.size(0) : 1;
   std::vector<std::int64_t> parts = splits;
   if (parts.empty()) {
-    TORCH_CHECK(rows % ranks == 0, "medley: all_to_all: the ", side, "'s first dimension, ", rows,
-                ", cannot be divided among ", ranks, " ranks; give split sizes");
+    require(rows % ranks == 0, "all_to_all_single: the ", side, "'s first dimension, ", rows,
+            ", cannot be divided among ", ranks, " ranks; give split sizes");
     parts.assign(static_cast<std::size_t>(ranks), rows / ranks);
   }
   const std::int64_t sum = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
-  TORCH_CHECK(static_cast<int>(parts.size()) == ranks, "medley: all_to_all: ", parts.size(), " ", side,
-              " split sizes for ", ranks, " ranks");
-  TORCH_CHECK(sum == rows, "medley: all_to_all: the ", side, " split sizes add up to ", sum,
-              ", but its first dimension is ", rows);
+  require(static_cast<int>(parts.size()) == ranks, "all_to_all_single: ", parts.size(), " ", side,
+          " split sizes for ", ranks, " ranks");
+  require(sum == rows, "all_to_all_single: the ", side, "'s split sizes add up to ", sum,
+          ", but its first dimension is ", rows);
   const std::int64_t row = rows > 0 ? tensor.numel() / rows * factor : 0;
   for (std::int64_t& part : parts) part *= row;
   return parts;

@@ -1,6 +1,7 @@
 #include "compression.hpp"
 
-#include <stdexcept>
+#include <medley/error.hpp>
+
 #include <utility>
 #include <vector>
 
@@ -16,7 +17,7 @@ void push_compression(const std::string& codec, std::shared_ptr<ErrorFeedback> f
 }
 
 void pop_compression() {
-  if (compressions.empty()) throw std::runtime_error("medley: compress() was left on another thread than the one that entered it");
+  if (compressions.empty()) throw Error(ErrorKind::invalid, "compress() was left on another thread than the one that entered it");
   compressions.pop_back();
 }
 

@@ -8,14 +8,14 @@ namespace medley::torch {
 namespace {
 
 void check_list(const char* operation, const Tensors& list, int ranks) {
-  TORCH_CHECK(static_cast<int>(list.size()) == ranks, "medley: ", operation, " got a list of ", list.size(),
-              " tensors for ", ranks, " ranks");
+  require(static_cast<int>(list.size()) == ranks, operation, ": got a list of ", list.size(),
+          " tensors for ", ranks, " ranks");
   check_tensors(operation, list);
 }
 
 /// The one list of an argument that has one tensor per rank.
 const Tensors& per_rank(const char* operation, const std::vector<Tensors>& lists, int ranks) {
-  TORCH_CHECK(lists.size() == 1, "medley: ", operation, " takes one list of tensors, got ", lists.size());
+  require(lists.size() == 1, operation, ": takes one list of tensors, got ", lists.size());
   check_list(operation, lists.front(), ranks);
   return lists.front();
 }
@@ -32,8 +32,8 @@ bool all_equal(const std::vector<std::int64_t>& counts) {
 
 void check_own(const char* operation, const at::Tensor& own, const at::Tensor& part, int rank) {
   check_tensors(operation, {own, part});
-  TORCH_CHECK(own.numel() == part.numel(), "medley: ", operation, ": the tensor of rank ", rank, " has ",
-              own.numel(), " elements, but its place in the list has ", part.numel());
+  require(own.numel() == part.numel(), operation, ": the tensor of rank ", rank, " has ",
+          own.numel(), " elements, but its place in the list has ", part.numel());
 }
 
 /// The empty buffer of a rank that is not the root; on the same device.
@@ -71,16 +71,16 @@ WorkPtr TorchBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
 WorkPtr TorchBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                           const c10d::AllgatherOptions& opts) {
   // outputs[r] is rank r's input: the transpose of one all_gather per input.
-  TORCH_CHECK(static_cast<int>(outputs.size()) == size_, "medley: all_gather_coalesced got ", outputs.size(),
-              " lists for ", size_, " ranks");
+  require(static_cast<int>(outputs.size()) == size_, "all_gather_coalesced: got ", outputs.size(),
+          " lists for ", size_, " ranks");
   Staging staging;
   std::vector<medley::Work> works;
   Tensors all;
   std::vector<Tensors> lists(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     for (const Tensors& of_rank : outputs) {
-      TORCH_CHECK(of_rank.size() == inputs.size(), "medley: all_gather_coalesced got ", of_rank.size(),
-                  " outputs for ", inputs.size(), " inputs");
+      require(of_rank.size() == inputs.size(), "all_gather_coalesced: got ", of_rank.size(),
+              " outputs for ", inputs.size(), " inputs");
       lists[i].push_back(of_rank[i]);
     }
     check_tensors("all_gather_coalesced", lists[i]);
@@ -110,7 +110,7 @@ WorkPtr TorchBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
     check_own("gather", input, list[static_cast<std::size_t>(rank_)], rank_);
     out = buffer_of(staging.flat_out(list), element);
   } else {
-    TORCH_CHECK(outputs.empty(), "medley: gather: only the root, rank ", root, ", takes a list of outputs");
+    require(outputs.empty(), "gather: only the root, rank ", root, ", takes a list of outputs");
   }
   medley::Work work =
       issue({Op::gather, &in, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
@@ -133,7 +133,7 @@ WorkPtr TorchBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
     check_own("scatter", output, list[static_cast<std::size_t>(rank_)], rank_);
     in = const_buffer_of(staging.flat_in(list), element);
   } else {
-    TORCH_CHECK(inputs.empty(), "medley: scatter: only the root, rank ", root, ", gives a list of inputs");
+    require(inputs.empty(), "scatter: only the root, rank ", root, ", gives a list of inputs");
   }
   medley::Work work =
       issue({Op::scatter, &out, nullptr, async}, opts.timeout, [&](Comm& comm, const auto& options) {
@@ -152,7 +152,7 @@ WorkPtr TorchBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inp
   const at::Tensor out = staging.out(output);
   at::Tensor in = staging.flat_in(list);
   const ReduceOp how = reduction(opts.reduceOp);
-  const Element element = reduced_as(in.scalar_type(), how);
+  const Element element = reduced_as("reduce_scatter", in.scalar_type(), how);
   const auto counts = counts_of(list, element.factor);
   if (opts.reduceOp == c10d::ReduceOp::PREMUL_SUM) {
     in = staging.in(in.clone());

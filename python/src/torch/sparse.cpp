@@ -32,9 +32,9 @@ at::Tensor gather_rows(Comm& comm, const at::Tensor& rows, const std::vector<std
 }  // namespace
 
 WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& opts) {
-  TORCH_CHECK(tensors.size() == 1 && tensors.front().is_sparse(),
-              "medley: a sparse all_reduce takes one sparse COO tensor");
-  TORCH_CHECK(opts.reduceOp == c10d::ReduceOp::SUM, "medley: a sparse all_reduce only sums");
+  require(tensors.size() == 1 && tensors.front().is_sparse(),
+          "all_reduce: takes one sparse tensor per rank, in COO layout");
+  require(opts.reduceOp == c10d::ReduceOp::SUM, "all_reduce: sparse tensors can only be summed");
   const at::NoGradGuard no_grad;
   at::Tensor tensor = tensors.front();
   const at::Tensor mine = tensor.coalesce();
@@ -52,8 +52,8 @@ WorkPtr TorchBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOp
   for (int r = 0; r < size_; ++r) {
     const auto* of_rank = shapes.const_data_ptr<std::int64_t>() + static_cast<std::size_t>(r) * shape.size();
     for (std::size_t d = 0; d < shape.size(); ++d) {
-      TORCH_CHECK(d == 2 || of_rank[d] == shape[d],
-                  "medley: a sparse all_reduce needs tensors of one shape on all ranks");
+      if (d != 2 && of_rank[d] != shape[d])
+        throw TorchError(Error(ErrorKind::mismatch, "all_reduce: sparse tensors need one shape on all ranks"));
     }
     counts.push_back(of_rank[2]);
   }

@@ -1,5 +1,7 @@
 #include "tensors.hpp"
 
+#include "torch_error.hpp"
+
 namespace medley::torch {
 
 Element moved_as(at::ScalarType type) {
@@ -36,7 +38,7 @@ Element moved_as(at::ScalarType type) {
   }
 }
 
-Element reduced_as(at::ScalarType type, ReduceOp op) {
+Element reduced_as(const char* operation, at::ScalarType type, ReduceOp op) {
   const bool linear = op == ReduceOp::sum || op == ReduceOp::avg;
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
   const Element element = moved_as(type);
@@ -45,7 +47,7 @@ Element reduced_as(at::ScalarType type, ReduceOp op) {
   // Two's complement adds and multiplies unsigned numbers correctly, but does not order them.
   if (type == at::kUInt64 || type == at::kUInt32 || type == at::kUInt16)
     defined = op == ReduceOp::sum || op == ReduceOp::product || bitwise;
-  TORCH_CHECK(defined, "medley: ", name(op), " is not defined for tensors of type ", c10::toString(type));
+  require(defined, operation, ": ", name(op), " is not defined for tensors of type ", c10::toString(type));
   return element;
 }
 
@@ -69,7 +71,8 @@ ReduceOp reduction(const c10d::ReduceOp& op) {
     case c10d::ReduceOp::BXOR:
       return ReduceOp::bxor;
     default:
-      TORCH_CHECK(false, "medley: unknown reduction ", static_cast<int>(op.op_));
+      throw TorchError(
+          Error(ErrorKind::invalid, c10::str("unknown reduction ", static_cast<int>(op.op_))));
   }
 }
 
@@ -166,21 +169,21 @@ std::function<void()> Staging::finish() const {
 }
 
 void check_tensors(const char* operation, const std::vector<at::Tensor>& tensors) {
-  TORCH_CHECK(!tensors.empty(), "medley: ", operation, " needs at least one tensor");
+  require(!tensors.empty(), operation, ": needs at least one tensor");
   for (const at::Tensor& tensor : tensors) {
-    TORCH_CHECK(tensor.layout() == at::kStrided, "medley: ", operation, " takes dense tensors, not ",
-                tensor.layout());
-    TORCH_CHECK(tensor.is_cpu() || tensor.is_cuda(), "medley: ", operation,
-                " takes CPU and CUDA tensors, not ", tensor.device());
-    TORCH_CHECK(tensor.scalar_type() == tensors.front().scalar_type(), "medley: ", operation,
-                " got tensors of types ", tensors.front().scalar_type(), " and ", tensor.scalar_type());
-    TORCH_CHECK(tensor.device() == tensors.front().device(), "medley: ", operation, " got tensors on ",
-                tensors.front().device(), " and ", tensor.device());
+    require(tensor.layout() == at::kStrided, operation, ": takes dense tensors, not ",
+            tensor.layout());
+    require(tensor.is_cpu() || tensor.is_cuda(), operation,
+            ": takes CPU and CUDA tensors, not ", tensor.device());
+    require(tensor.scalar_type() == tensors.front().scalar_type(), operation,
+            ": got tensors of types ", tensors.front().scalar_type(), " and ", tensor.scalar_type());
+    require(tensor.device() == tensors.front().device(), operation, ": got tensors on ",
+            tensors.front().device(), " and ", tensor.device());
   }
 }
 
 const at::Tensor& single(const char* operation, const std::vector<at::Tensor>& tensors) {
-  TORCH_CHECK(tensors.size() == 1, "medley: ", operation, " takes one tensor per rank, got ", tensors.size());
+  require(tensors.size() == 1, operation, ": takes one tensor per rank, got ", tensors.size());
   check_tensors(operation, tensors);
   return tensors.front();
 }

@@ -19,7 +19,7 @@ struct Element {
 /// For operations that only move data, which support every torch type.
 Element moved_as(at::ScalarType type);
 /// For reductions; rejects types that the reduction is not defined for.
-Element reduced_as(at::ScalarType type, ReduceOp op);
+Element reduced_as(const char* operation, at::ScalarType type, ReduceOp op);
 
 ReduceOp reduction(const c10d::ReduceOp& op);
 /// The scaling of PREMUL_SUM before the sum.

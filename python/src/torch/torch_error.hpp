@@ -36,4 +36,11 @@ decltype(auto) raising(Body&& body) {
   }
 }
 
+/// Throws Error(invalid) with this sentence, which names the function of torch, unless the condition holds.
+template <typename... Parts>
+void require(bool holds, const Parts&... sentence) {
+  if (!holds) [[unlikely]]
+    throw TorchError(Error(ErrorKind::invalid, c10::str(sentence...)));
+}
+
 }  // namespace medley::torch

@@ -30,12 +30,18 @@ def test_mismatched_shapes_are_told_to_everyone():
 
 
 def wrong_tensors():
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError):   # torch's dispatcher refuses it
         dist.all_reduce(torch.eye(4).to_sparse_csr())
-    with pytest.raises(RuntimeError, match="types"):
+    with pytest.raises(medley.Invalid, match="all_gather_into_tensor: got tensors of types"):
         dist.all_gather_into_tensor(torch.zeros(4, dtype=torch.int64), torch.zeros(2))
     with pytest.raises(RuntimeError, match="elements"):
         dist.all_gather_into_tensor(torch.zeros(5), torch.zeros(2))
+    with pytest.raises(medley.Invalid, match="all_to_all_single: 3 input split sizes for 2 ranks"):
+        dist.all_to_all_single(torch.zeros(4), torch.zeros(3), None, [1, 1, 1])
+    with pytest.raises(medley.Invalid, match="all_to_all: got a list of 1 tensors for 2 ranks"):
+        dist.all_to_all([torch.zeros(1)], [torch.zeros(1)])
+    with pytest.raises(medley.Invalid, match="send: a tag cannot be negative"):
+        dist.send(torch.zeros(1), 1 - dist.get_rank(), tag=-1)
     dist.barrier()
 
 
