@@ -366,6 +366,7 @@ class Engine final : private Progress::Events {
   std::vector<std::function<void()>> due_callbacks_;
   std::vector<EventCount*> sleepers_;  ///< threads asleep in wait()
   Deadline last_check_{};              ///< when the deadlines of all pending operations were checked last
+  bool self_send_hinted_ = false;      ///< once is enough
   /// Threads inside wait(); relaxed: the last one leaves under the lock, others only save polls
   std::atomic<int> callers_{0};
   std::mutex thread_mutex_;  ///< guards starting and stopping the thread

@@ -11,6 +11,7 @@
 
 #include "base/ranks_text.hpp"
 #include "engine/engine.hpp"
+#include "engine/self_message.hpp"
 
 namespace medley::core {
 namespace {
@@ -37,6 +38,7 @@ Error timeout_error(const Operation& operation, const Diagnosis& found) {
   const std::vector<int> awaited = blamed_ranks(operation, found);
   std::string sentence = "the deadline passed";
   if (!awaited.empty()) sentence += " while waiting for " + ranks_text(awaited);
+  sentence += self_message_advice(operation);
   if (operation.open_route && !awaited.empty()) {
     sentence +=
         operation.online.takes_part()
@@ -119,6 +121,8 @@ Engine::Verdict Engine::expire(Operation& operation, Deadline deadline, Backoff&
   // a second.
   if (!backoff.check_due(now, comm.last_check)) return Verdict::go_on;
   show_awaited();
+  if (const Record* record = operation.record && !self_send_hinted_ ? recorder_->find(operation.record) : nullptr)
+    self_send_hinted_ = hint_at_self_send(operation, *record);
   try {
     look_for_lost(comm, now);
     backoff.expect_loss(comm.lost_since != Deadline{});

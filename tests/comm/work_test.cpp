@@ -142,5 +142,39 @@ TEST(Context, MakesACommWithoutTheOthers) {
   });
 }
 
+/// Larger than an eager message, so that it waits for its receive.
+TEST(Work, ABlockingSendToItselfSaysSoLongBeforeItsDeadlineAndInItsError) {
+  test::run_threads(1, [](Context& context) {
+    std::vector<float> values(1 << 20);
+    testing::internal::CaptureStderr();
+    try {
+      context.world().send(values, 0, {.deadline = 2s});
+      ADD_FAILURE() << "nobody receives it";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::timeout);
+      EXPECT_NE(std::string(error.what())
+                    .find("this rank sends to itself, and nothing here received the message: "
+                          "post the receive first, or send with async"),
+                std::string::npos)
+          << error.what();
+    }
+    EXPECT_EQ(
+        testing::internal::GetCapturedStderr(),
+        "medley: comm world: rank 0 waits in send #1 to itself until something here receives it; post the receive "
+        "first, or send with async\n");
+  });
+}
+
+TEST(Work, ABlockingSendToItselfEndsWhereAnotherThreadReceives) {
+  test::run_threads(1, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> given(1 << 20, 3), taken(1 << 20);
+    std::thread other([&] { world.recv(taken, 0); });
+    world.send(given, 0);
+    other.join();
+    EXPECT_EQ(taken, given);
+  });
+}
+
 }  // namespace
 }  // namespace medley
