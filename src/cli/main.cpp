@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/unknown_variables.hpp"
 #include "cli/command.hpp"
 #include "cli/terminal.hpp"
 
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
   medley::cli::add_trace(app);
   medley::cli::add_tune(app);
   medley::cli::add_watch(app);
+  medley::warn_of_unknown_variables();
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     medley::cli::check_command(app, words);

@@ -9,6 +9,7 @@
 #include "bootstrap/environment.hpp"
 #include "bootstrap/rendezvous.hpp"
 #include "bootstrap/store.hpp"
+#include "bootstrap/unknown_variables.hpp"
 #include "comm/comm_terms.hpp"
 #include "comm/context_state.hpp"
 #include "compress/codec.hpp"
@@ -106,6 +107,7 @@ ContextState::ContextState(const ContextOptions& options)
   }
   rules = Rules::parse(text_of_rules(options));
   find_place_in_job(options, *this);
+  if (rank == 0) warn_of_unknown_variables();
   make_backends(options);
   engine->allow_thread(options.progress_thread != UseThread::never);
   if (options.progress_thread == UseThread::always) engine->start_thread();

@@ -1,4 +1,5 @@
 #include "bootstrap/environment.hpp"
+#include "bootstrap/unknown_variables.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -247,6 +248,16 @@ TEST(Environment, FirstMatchWins) {
   EXPECT_EQ(place_in(all)->source, Place::Source::torchrun);
   EXPECT_EQ(place_in(with(with(slurm_set, mpich_set), open_mpi_set))->source, Place::Source::open_mpi);
   EXPECT_EQ(place_in(with(slurm_set, mpich_set))->source, Place::Source::mpich);
+}
+
+TEST(Environment, MisspeltVariablesAreNamedWithTheNearestOne) {
+  EXPECT_EQ(about_unknown_variables({"MEDLEY_BACKEND", "PATH", "MEDLEY_FOO", "MEDLEY_TRACES", "MY_MEDLEY_RANK"}),
+            (std::vector<std::string>{"MEDLEY_BACKEND is not known; did you mean MEDLEY_BACKENDS?",
+                                      "MEDLEY_FOO is not known; see medley help environment",
+                                      "MEDLEY_TRACES is not known; did you mean MEDLEY_TRACE?"}));
+  EXPECT_EQ(about_unknown_variables({"MEDLEY_BACKENDS", "MEDLEY_RANK", "MEDLEY_TOKEN", "MEDLEY_TRACE",
+                                     "MEDLEY_TEST_FULL", "MEDLEY_SEED", "MEDLEY_DIR", "MEDLEY_STORE_SERVED"}),
+            std::vector<std::string>{});
 }
 
 }  // namespace

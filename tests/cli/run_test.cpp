@@ -58,6 +58,30 @@ TEST(Run, RanksStartedByHandMeetOnLoopbackWithoutAToken) {
   EXPECT_EQ(one.line(), "rank 1 of 2 met 0 1");
 }
 
+TEST(Run, AMisspeltVariableIsNamedOnceInAJob) {
+  const std::string said = "medley: MEDLEY_BACKEND is not known; did you mean MEDLEY_BACKENDS?\n";
+  const std::map<std::string, std::string> misspelt = {{"MEDLEY_BACKEND", "mpi"}};
+  Process job(run({"-n", "2", "--", MEDLEY_MASKS, "shm"}), misspelt);
+  job.finish();
+  EXPECT_EQ(job.err, said);
+  Process command({MEDLEY_COMMAND, "list", "ops"}, misspelt);
+  command.finish();
+  EXPECT_EQ(command.err, said);
+  const auto by_hand = [&](const char* rank) {
+    auto variables = misspelt;
+    variables.merge(
+        std::map<std::string, std::string>{{"MEDLEY_RANK", rank},
+                                           {"MEDLEY_WORLD_SIZE", "2"},
+                                           {"MEDLEY_STORE", "127.0.0.1:" + std::to_string(20000 + getpid() % 10000)}});
+    return variables;
+  };
+  Process zero({MEDLEY_MASKS, "shm"}, by_hand("0")), one({MEDLEY_MASKS, "shm"}, by_hand("1"));
+  zero.finish();
+  one.finish();
+  EXPECT_EQ(zero.err, said);
+  EXPECT_EQ(one.err, "");
+}
+
 TEST(Run, TheProgramsOwnOptionsAreLeftToIt) {
   Process plain(run({"-n", "1", "echo", "-n", "a", "--help", "--", "b"}));
   plain.finish();
