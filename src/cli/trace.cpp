@@ -127,8 +127,8 @@ void print_skew(const trace::Trace& t, const std::vector<trace::Skew>& skew) {
 
 void print_layout(const trace::InferredLayout& layout) {
   if (layout.evidence.empty()) return;
-  fmt::print("\nlayout, by what was sent: {}{}\n", layout.text(),
-             layout.complete ? "" : " (that is not all of the ranks: a guess in parts)");
+  fmt::print("\nlayout, by what was sent: {}\n",
+             layout.complete ? layout.text() : "no single layout explains these groups");
   for (const std::string& line : layout.evidence) fmt::print("  {}\n", line);
 }
 

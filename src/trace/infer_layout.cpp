@@ -127,6 +127,7 @@ void infer_pipeline(const std::map<int, std::set<int>>& peers, InferredLayout& o
 }  // namespace
 
 std::string InferredLayout::text() const {
+  if (!complete) return "";
   std::string out;
   const auto add = [&](const char* key, int value) {
     if (value > 1) out += fmt::format("{}{}={}", out.empty() ? "" : ",", key, value);

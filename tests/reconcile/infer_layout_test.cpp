@@ -43,5 +43,23 @@ TEST(InferLayout, what_was_planned_is_found_again) {
   }
 }
 
+/// Two ranks that send to each other and reduce together are no pipeline of two data-parallel stages, which has four.
+TEST(InferLayout, parts_that_make_more_ranks_than_there_are_are_no_layout) {
+  MadeRun run = made_run(plan_of("dp=2,bucket_cap_mb=0.25", Framework::ddp, "h=128,a=4,layers=8,vocab=1024,seq=64"), 3);
+  for (MadeRank& rank : run.ranks) {
+    for (MadeStep& step : rank.steps) {
+      MadeOperation message = step.front();
+      message.event.op = rank.rank == 0 ? Op::send : Op::recv;
+      message.event.peer = 1 - rank.rank;
+      message.event.matched = false;
+      step.push_back(message);
+    }
+  }
+  const trace::InferredLayout found = trace::infer_layout(trace_of(run));
+  EXPECT_EQ(found.evidence.size(), 2u);
+  EXPECT_FALSE(found.complete);
+  EXPECT_EQ(found.text(), "");
+}
+
 }  // namespace
 }  // namespace medley::reconcile::test
