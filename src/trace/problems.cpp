@@ -112,6 +112,7 @@ std::string story(const Trace& trace, const Evidence& evidence, const Group& gro
       const bool other = differ(e, event);
       const std::string call = other ? fmt::format("called {} instead, ", call_text(e)) : "";
       if (other) problem.at_fault.push_back(rank);
+      if (e.state != State::complete && e.state != State::failed && e.awaited) problem.waiting.push_back(rank);
       say(rank, call + (e.state == State::complete  ? "complete"
                         : e.state == State::failed  ? "failed"
                         : e.state == State::started ? "started it, not complete"
@@ -186,7 +187,7 @@ Problems find_problems(const Trace& trace, std::size_t most) {
   for (const auto& [which, parts] : evidence.collectives) out.list.push_back(about(trace, evidence, parts));
   for (const auto& [rank, event] : evidence.messages) {
     const bool failed = event.state == State::failed;
-    Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, {}, ""};
+    Problem problem{failed ? "failed" : "unfinished", event, {{rank, std::string(name(event.state))}}, {}, {}, ""};
     const bool answered =
         std::any_of(evidence.messages.begin(), evidence.messages.end(), [&, at = rank, &e = event](const auto& m) {
           return m.first == e.peer && m.second.peer == at && m.second.op != e.op && m.second.group == e.group;

@@ -17,6 +17,7 @@ struct Problem {
   std::map<int, std::string> ranks;  ///< by rank: "complete", "started", …, "not issued"
   /// Ranks that did not call it, or called something else than most; empty: not known
   std::vector<int> at_fault;
+  std::vector<int> waiting;  ///< ranks whose program waits in it
   std::string sentence;
 };
 

@@ -111,6 +111,7 @@ class RecordSource final : public EventSource {
     event.reduce = static_cast<ReduceOp>(record.reduce);
     event.state = static_cast<State>(static_cast<int>(record.state) - 1);
     event.async = record.flags & core::record_async;
+    event.awaited = !event.async || record.waited != 0;
     event.matched = event.op != Op::send && event.op != Op::recv;
     event.group = notes.find(NoteKind::comm, record.comm);
     event.scope = notes.find(NoteKind::scope, record.scope);

@@ -52,6 +52,7 @@ struct Event {
   ReduceOp reduce = ReduceOp::sum;
   State state = State::complete;
   bool async = false;
+  bool awaited = true;      ///< of one that is not complete: the program is in the call, or waits for it
   bool on_device = false;   ///< its times are the device's, not the host's
   bool call_only = false;   ///< its times are those of the host's call; when the transfer ended is not known
   bool matched = true;      ///< all ranks of the group share its sequence number

@@ -12,6 +12,7 @@
 #include "base/ranks_text.hpp"
 #include "trace/problems.hpp"
 #include "trace/stragglers.hpp"
+#include "trace/stuck.hpp"
 
 namespace medley::trace {
 namespace {
@@ -28,8 +29,6 @@ class Tail final : public EventSource {
   std::shared_ptr<EventSource> all_;
   std::size_t first_;
 };
-
-double seconds(double ns) { return ns / 1e9; }
 
 /// All processes ended, and none of them in the middle of something.
 bool ended_in_order(const Trace& trace, const std::vector<RankNow>& processes) {
@@ -53,50 +52,15 @@ void find_lost(const Trace& trace, const std::vector<RankNow>& processes, WatchR
   }
 }
 
-/// A rank's last operation, on any comm.
-std::string last_of(const Trace& trace, int number) {
-  for (const RankTrace& rank : trace.ranks) {
-    if (rank.rank != number) continue;
-    Event event;
-    for (std::size_t i = rank.events->size(); i-- > 0;) {
-      if (rank.events->read(i, event))
-        return fmt::format("its last call is {} #{} on {} ({})", medley::name(event.op), event.sequence,
-                           trace.groups[event.group].name, name(event.state));
-    }
-  }
-  return "it has called nothing";
-}
-
-void find_stuck(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
-  for (const Problem& problem : find_problems(trace).list) {
-    const double age = seconds(now - problem.event.issued);
-    const bool failed = problem.kind != "unfinished";
-    if (!failed && age < options.stuck_s) continue;
-    WatchVerdict v{failed ? problem.kind : "stuck",
-                   true,
-                   {},
-                   trace.groups[problem.event.group].name,
-                   std::string(medley::name(problem.event.op)),
-                   age,
-                   0,
-                   problem.sentence};
-    v.ranks = problem.at_fault;
-    for (const int rank : v.ranks) v.sentence += fmt::format("; rank {}: {}", rank, last_of(trace, rank));
-    if (!failed) v.sentence = fmt::format("for {:.1f} s: {}", age, v.sentence);
-    out.verdicts.push_back(std::move(v));
-    if (out.verdicts.size() > 50) return;
-  }
-}
-
 void find_late(const Trace& trace, double now, const WatchOptions& options, WatchReport& out) {
   for (const Straggler& s : find_stragglers(trace, now, options.window_s * 1e9, options.late_share)) {
     const std::string& group = trace.groups[s.group].name;
-    const double since = seconds(now - s.since_ns);
+    const double since = seconds_of(now - s.since_ns);
     WatchVerdict v{"late", true, {s.rank}, group, "", since, s.median_ns / 1e3, ""};
     v.sentence = fmt::format(
         "rank {} is late since {:.1f} s: last at {} of the {} collectives on {} that waited for a rank, {:.0f} µs behind the others "
         "at the median, {:.2f} s in all",
-        s.rank, since, s.last, s.collectives, group, s.median_ns / 1e3, seconds(s.sum_ns));
+        s.rank, since, s.last, s.collectives, group, s.median_ns / 1e3, seconds_of(s.sum_ns));
     out.verdicts.push_back(std::move(v));
   }
 }
@@ -151,7 +115,7 @@ void find_changes(const Trace& trace, double now, const WatchOptions& options, W
   }
   const double span = (now - oldest) * static_cast<double>(std::max<std::size_t>(1, trace.ranks.size()));
   if (exposed <= 0 || span <= 0 || exposed < 0.05 * span) return;
-  WatchVerdict v{"exposed", false, {}, trace.groups[worst].name, "", seconds(now - oldest), exposed / 1e3, ""};
+  WatchVerdict v{"exposed", false, {}, trace.groups[worst].name, "", seconds_of(now - oldest), exposed / 1e3, ""};
   v.sentence = fmt::format("{:.0f} % of the time is spent waiting for communication, most of it on {}",
                            100 * exposed / span, trace.groups[worst].name);
   out.verdicts.push_back(std::move(v));
@@ -183,7 +147,7 @@ WatchReport watch_report(Trace& trace, const std::vector<RankNow>& processes, do
     rank.events = std::make_shared<Tail>(rank.events, options.tail);
   }
   find_lost(trace, processes, out);
-  find_stuck(trace, now_ns, options, out);
+  for (WatchVerdict& v : stuck_verdicts(trace, now_ns, options.stuck_s)) out.verdicts.push_back(std::move(v));
   find_late(trace, now_ns, options, out);
   find_changes(trace, now_ns, options, out);
   std::stable_sort(out.verdicts.begin(), out.verdicts.end(),

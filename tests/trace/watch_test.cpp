@@ -13,6 +13,7 @@
 namespace medley::trace {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 constexpr double second = 1e9;
@@ -117,7 +118,8 @@ TEST(Watch, a_hang_names_who_did_not_call_and_what_it_called_instead) {
   ASSERT_NE(stuck, nullptr);
   EXPECT_EQ(stuck->ranks, std::vector<int>{1});
   EXPECT_NEAR(stuck->since_s, 2.97, 0.01);
-  EXPECT_THAT(stuck->sentence, HasSubstr("rank 1: its last call is all_reduce #1 on world (complete)"));
+  EXPECT_THAT(stuck->sentence, EndsWith("rank 1 did not get there: its last is all_reduce #1 (complete)"))
+      << "and once";
 }
 
 TEST(Watch, a_straggler_is_found_by_its_arrivals_though_all_end_together) {
@@ -285,7 +287,45 @@ TEST(Watch, a_message_that_nobody_answers_blames_the_peer) {
   const WatchVerdict* stuck = find(report, "stuck");
   ASSERT_NE(stuck, nullptr);
   EXPECT_EQ(stuck->ranks, std::vector<int>{2});
-  EXPECT_THAT(stuck->sentence, HasSubstr("rank 2: its last call is all_reduce #1 on world (complete)"));
+  EXPECT_THAT(stuck->sentence, EndsWith("; the last call of rank 2 is all_reduce #1 on world (complete)"));
+}
+
+/// Ranks 0 to n-1 wait in the first collective of a comm each, which the next rank has not called.
+Job crossed(int ranks, bool async = false) {
+  Job job(ranks);
+  for (int r = 0; r < ranks; ++r) {
+    const std::uint32_t group = job.trace.group({"made/" + std::to_string(r + 1), {r, (r + 1) % ranks}, 2});
+    job.call(r, 1, (r + 1) * 1e7, -1);
+    Event& event = job.lists[static_cast<std::size_t>(r)]->events.back();
+    event.group = group;
+    event.async = async;
+    event.awaited = !async;
+  }
+  return job;
+}
+
+TEST(Watch, comms_that_are_used_in_opposite_order_are_one_verdict) {
+  const WatchReport report = crossed(2).report(3 * second);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  EXPECT_EQ(report.verdicts[0].kind, "stuck");
+  EXPECT_EQ(report.verdicts[0].ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(
+      report.verdicts[0].sentence,
+      "for 3.0 s: ranks 0, 1 use comms made/1 and made/2 in opposite order, a cycle: rank 0 in all_reduce #1 on made/1, "
+      "rank 1 in all_reduce #1 on made/2; issue their operations in one order on all ranks, or asynchronously");
+}
+
+TEST(Watch, a_cycle_of_three_comms_is_one_verdict) {
+  const WatchReport report = crossed(3).report(3 * second);
+  ASSERT_EQ(report.verdicts.size(), 1u);
+  EXPECT_THAT(report.verdicts[0].sentence,
+              HasSubstr("comms made/1, made/2, made/3 wait for each other on ranks 0, 1, 2, a cycle"));
+}
+
+TEST(Watch, operations_that_nobody_waits_for_make_no_cycle) {
+  const WatchReport report = crossed(2, true).report(3 * second);
+  ASSERT_EQ(report.verdicts.size(), 2u);
+  EXPECT_THAT(report.verdicts[0].sentence, EndsWith("; the last call of rank 1 is all_reduce #1 on made/2 (started)"));
 }
 
 TEST(Watch, what_became_slower_is_not_an_alarm) {
