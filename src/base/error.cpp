@@ -48,6 +48,12 @@ Error peer_abort(int peer, int kind, std::string_view reason, std::vector<int> a
   return Error(error_kind(kind), text, {.ranks = std::move(at_fault)});
 }
 
+Error peer_left(int peer) {
+  return Error(ErrorKind::rank_lost,
+               "rank " + std::to_string(peer) + " left: its process ended, or it destroyed the comm or its context",
+               {.ranks = {peer}});
+}
+
 Error as_error(const std::exception_ptr& thrown) noexcept {
   try {
     std::rethrow_exception(thrown);

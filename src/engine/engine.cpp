@@ -50,7 +50,8 @@ bool may_borrow(const Call& call, const Options& options) {
 
 void Engine::throw_forked_child() {
   throw Error(ErrorKind::invalid,
-              "this process was forked from the one that made the context; make a new context here");
+              "this process was forked from the one that made the context; call it in the parent, or make a new "
+              "context here");
 }
 
 Operation* Engine::issue(const std::shared_ptr<CommState>& shared, Call& call, const Options& options, int& source) {

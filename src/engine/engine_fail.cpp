@@ -7,6 +7,7 @@
 
 #include "algorithms/host_lane.hpp"
 #include "engine/engine.hpp"
+#include "engine/message_sizes.hpp"
 
 namespace medley::core {
 
@@ -50,13 +51,10 @@ void throw_if_other_size(const CommState& comm, const Call& call, const Transfer
   const std::int64_t posted = call.out_count * static_cast<std::int64_t>(size_of(call.dtype));
   if (came < 0 || came == posted) return;
   const int sender = sender_of(call, transfer);
-  throw Error(
-      ErrorKind::mismatch,
-      fmt::format(
-          "rank {} sent {} bytes with tag {} but rank {} posted a receive of {} bytes; this comm was declared to have "
-          "messages of exact size",
-          sender, came, call.tag, comm.rank, posted),
-      {.ranks = {sender, comm.rank}});
+  throw Error(ErrorKind::mismatch,
+              fmt::format("rank {} sent {} bytes with tag {} but rank {} posted a receive of {} bytes; {}", sender,
+                          came, call.tag, comm.rank, posted, exact_sizes_rule),
+              {.ranks = {sender, comm.rank}});
 }
 
 void Engine::on_lane_error(LaneState& lane, const Error& error) {

@@ -146,9 +146,9 @@ Error size_error(const MessageSizes::Difference& difference, int receiver) {
   return Error(
       ErrorKind::mismatch,
       fmt::format(
-          "message #{} from rank {} to rank {} with tag {}: {}; this comm was declared to have messages of exact size "
-          "(a backend that only one end names also numbers them differently: name it on both)",
-          number, channel.peer, receiver, channel.tag, counts),
+          "message #{} from rank {} to rank {} with tag {}: {}; {} (a backend that only one end names also numbers them "
+          "differently: name it on both)",
+          number, channel.peer, receiver, channel.tag, counts, exact_sizes_rule),
       {.ranks = {channel.peer, receiver}});
 }
 

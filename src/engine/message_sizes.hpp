@@ -16,6 +16,10 @@
 
 namespace medley::core {
 
+/// The end of errors about sizes.
+inline constexpr const char* exact_sizes_rule =
+    "a receive must be as large as its message on this comm, which declares exact sizes";
+
 class MEDLEY_API MessageSizes {
  public:
   /// The last sizes of a channel that are kept, so that an error can name them

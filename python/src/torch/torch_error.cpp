@@ -8,10 +8,13 @@ namespace {
 
 namespace py = pybind11;
 
+/// In the words of torch.
 std::string sentence_of(const Error& error) {
-  const char* hint =
-      error.kind() == ErrorKind::timeout ? " (see the timeout of init_process_group and new_group)" : "";
-  return std::string(error.what()) + hint;
+  std::string sentence = error.what();
+  constexpr std::string_view ours = "destroyed the comm or its context", torchs = "called destroy_process_group";
+  if (const auto at = sentence.find(ours); at != sentence.npos) sentence.replace(at, ours.size(), torchs);
+  if (error.kind() == ErrorKind::timeout) sentence += " (see the timeout of init_process_group and new_group)";
+  return sentence;
 }
 
 /// The last copy of an exception may be destroyed on any thread, and after the interpreter has ended.

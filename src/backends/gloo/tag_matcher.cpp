@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/peer_abort.hpp>
 #include <medley/sdk/transfer_ref.hpp>
 
 #include "backends/gloo/message_transfers.hpp"
@@ -43,11 +44,7 @@ Transfer* TagMatcher::start_send(const Call& call) {
   Peer& peer = *peers_[static_cast<std::size_t>(call.root)];
   {
     const std::lock_guard lock(mutex_);
-    if (peer.left || peer.lost) {
-      throw Error(ErrorKind::rank_lost,
-                  fmt::format("rank {} has left: it destroyed the comm or its context", peer.rank),
-                  {.ranks = {peer.rank}});
-    }
+    if (peer.left || peer.lost) throw peer_left(peer.rank);
   }
   const NoPipeSignal quiet;
   const std::size_t bytes = Message::bytes_of(call);
@@ -206,9 +203,7 @@ std::optional<Error> TagMatcher::trouble() const {
   if (failure_) return failure_;
   for (const auto& peer : peers_) {
     if (!peer || !peer->left || !awaits(*peer)) continue;
-    return Error(ErrorKind::rank_lost,
-                 fmt::format("rank {} has left: it destroyed the comm or its context", peer->rank),
-                 {.ranks = {peer->rank}});
+    return peer_left(peer->rank);
   }
   for (const auto& peer : peers_) {
     if (!peer || !in_collective_ || peer->doing.number != doing_.number || peer->doing.signature == doing_.signature)

@@ -49,8 +49,9 @@ std::string describe_counts(const Identity& mine, const Identity& theirs, int ra
   if (apart == 0) return fmt::format("rank {} gives another count than this rank expects", rank);
   if (apart > known / 2) apart -= known;
   if (apart < -known / 2 || mine.count + apart < 0) apart += known;
-  return fmt::format("this rank has {} elements and rank {} has {} (known modulo {}): the counts differ between ranks",
-                     mine.count, rank, mine.count + apart, known);
+  return fmt::format(
+      "this rank has {} elements and rank {} has {} (or more or less by a multiple of {}): the counts differ between ranks",
+      mine.count, rank, mine.count + apart, known);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <ctime>
 #include <iterator>
 #include <medley/sdk/memory_barrier.hpp>
+#include <medley/sdk/peer_abort.hpp>
 #include <optional>
 
 #include "backends/shm/host_peers.hpp"
@@ -189,8 +190,7 @@ void ShmLane::check() {
   view_.throw_if_aborted();
   for (int r = 0; r < ranks; ++r) {
     if (r == rank_ || !left(r) || !awaits(r)) continue;
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
-                {.ranks = {r}});
+    throw peer_left(r);
   }
 }
 

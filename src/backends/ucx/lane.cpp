@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <medley/sdk/peer_abort.hpp>
 
 #include "backends/ucx/tag.hpp"
 
@@ -174,8 +175,7 @@ void UcxLane::check() {
   throw_if_given_up();
   for (int r = 0; r < size; ++r) {
     if (fates_[static_cast<std::size_t>(r)] != Fate::left || !awaits(r)) continue;
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} has left: it destroyed the comm or its context", r),
-                {.ranks = {r}});
+    throw peer_left(r);
   }
 }
 

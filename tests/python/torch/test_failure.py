@@ -29,6 +29,19 @@ def test_mismatched_shapes_are_told_to_everyone():
         assert f"this rank has {4 + first} elements and rank {second} has {4 + second}" in said, said
 
 
+def leave_early():
+    if dist.get_rank() == 1:
+        return None
+    with pytest.raises(medley.RankLost) as caught:
+        dist.all_reduce(torch.zeros(4))
+    return str(caught.value)
+
+
+def test_a_rank_that_left_is_named_in_words_of_torch():
+    said, _ = groups.run(2, leave_early)
+    assert "rank 1 left: its process ended, or it called destroy_process_group" in said, said
+
+
 def wrong_tensors():
     with pytest.raises(RuntimeError):   # torch's dispatcher refuses it
         dist.all_reduce(torch.eye(4).to_sparse_csr())
