@@ -14,7 +14,6 @@
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
-#include "tune/rank_setup.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::cli {
@@ -136,20 +135,21 @@ int bench_here(const BenchArguments& given) {
 
 void add_bench(CLI::App& app) {
   auto given = std::make_shared<BenchArguments>();
-  CLI::App* bench = add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
-                                "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
-                                  static_cast<void>(request_of(*given));  // report errors once, before any rank starts
-                                  return on_ranks(given->ranks, tune::without_auto(parse_list(given->backends)),
-                                                  [given] { return bench_here(*given); });
-                                });
+  CLI::App* bench =
+      add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
+                  "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
+                    static_cast<void>(request_of(*given));  // report errors once, before any rank starts
+                    return on_ranks(given->ranks, given->backends, [given] { return bench_here(*given); });
+                  });
   bench->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(1, 4096));
   bench->add_option("--op", given->ops, "Operations, or all")->capture_default_str();
   bench->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor, four times more at each step")
       ->capture_default_str();
   bench
-      ->add_option("--backends", given->backends,
-                   "Backends to measure; auto: by rules and table (default: all that work here)")
+      ->add_option(
+          "--backends", given->backends,
+          "Backends to measure; auto: by rules and table (default: all that work here; mpi where it is listed or MPI starts the ranks)")
       ->check(known_backends());
   bench->add_option("--algorithms", given->algorithms,
                     "Algorithms: all, or names such as native,ring (default: each backend's own choice)");

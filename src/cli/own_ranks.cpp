@@ -10,6 +10,9 @@
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/launch.hpp"
+#include "cli/left_out.hpp"
+#include "cli/sizes.hpp"
+#include "tune/rank_setup.hpp"
 
 namespace medley::cli {
 namespace {
@@ -29,20 +32,22 @@ std::vector<std::string> own_command() {
 
 }  // namespace
 
-int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body) {
+int on_ranks(int ranks, const std::string& backends, const std::function<int()>& body) {
   const auto place = find_place(process_environment());
   if (place) {
     if (ranks > 0 && ranks != place->size) {
       throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out",
                                                   ranks, place->size, name(place->source)));
     }
+    if (place->size > 1) note_left_out(backends, place);
     return body();
   }
   if (ranks <= 1) return body();
+  note_left_out(backends, place);
   LaunchOptions options;
   options.ranks = ranks;
   options.command = own_command();
-  options.backends = fmt::format("{}", fmt::join(backends, ","));
+  options.backends = fmt::format("{}", fmt::join(tune::without_auto(parse_list(backends)), ","));
   options.prefix = false;
   return launch(options);
 }

@@ -3,12 +3,11 @@
 
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace medley::cli {
 
-/// Runs `body` on the ranks a launcher made or, without one, starts this same command `ranks` times. `backends`: those
-/// that the launcher must know. Returns the exit status.
-int on_ranks(int ranks, const std::vector<std::string>& backends, const std::function<int()>& body);
+/// Runs `body` on the ranks a launcher made or, without one, starts this same command `ranks` times: through mpirun
+/// where `backends`, the command's --backends, lists mpi. Returns the exit status.
+int on_ranks(int ranks, const std::string& backends, const std::function<int()>& body);
 
 }  // namespace medley::cli

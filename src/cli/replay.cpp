@@ -14,7 +14,6 @@
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "replay/trace_folder.hpp"
-#include "tune/rank_setup.hpp"
 
 namespace medley::cli {
 namespace {
@@ -96,7 +95,7 @@ int run_replay(const ReplayArguments& given) {
     replay::check_replay(given.request, given.ranks);  // report errors once, before any rank starts
     setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
   }
-  return on_ranks(given.ranks, tune::without_auto(parse_list(given.backends)), [&] { return replay_here(given); });
+  return on_ranks(given.ranks, given.backends, [&] { return replay_here(given); });
 }
 
 }  // namespace
@@ -119,7 +118,7 @@ void add_replay(CLI::App& app) {
   command
       ->add_option("--backends", given->backends,
                    "Backends that carry the operations; several are interleaved, step by step; auto: the "
-                   "runtime's choice (default: all that work here)")
+                   "runtime's choice (default: all that work here; mpi where it is listed or MPI starts the ranks)")
       ->check(known_backends());
   command->add_option("--table", given->request.table,
                       "A route table that auto follows and that a step's time is predicted by");

@@ -14,6 +14,7 @@
 #include "bootstrap/environment.hpp"
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
+#include "cli/left_out.hpp"
 #include "cli/sizes.hpp"
 #include "cli/terminal.hpp"
 #include "soak/ranks_job.hpp"
@@ -52,8 +53,11 @@ soak::WorkerOptions options_of(const SoakArguments& given) {
   return options;
 }
 
-std::string last_line(std::int64_t programs, std::int64_t mismatches, std::int64_t hangs) {
-  return fmt::format("{} programs, {} mismatches, {} hangs\n", programs, mismatches, hangs);
+/// What was mixed, and the counts. Scripts read the last line.
+std::string last_lines(const std::vector<std::string>& backends, std::int64_t programs, std::int64_t mismatches,
+                       std::int64_t hangs) {
+  return fmt::format("mixed {}\n{} programs, {} mismatches, {} hangs\n", fmt::join(backends, ", "), programs,
+                     mismatches, hangs);
 }
 
 std::string describe(const soak::Failure& failure, const SoakArguments& given, const soak::WorkerOptions& options) {
@@ -82,10 +86,12 @@ soak::Programs programs_of(const SoakArguments& given) {
 
 /// On a rank, started by this command or by a launcher.
 int soak_here(const SoakArguments& given, const Place& place) {
-  const auto [tally, problem] = soak::soak_on_rank(options_of(given), programs_of(given), place.rank, place.size);
+  const soak::WorkerOptions options = options_of(given);
+  const auto [tally, problem] = soak::soak_on_rank(options, programs_of(given), place.rank, place.size);
   if (std::getenv(soak::report_variable)) return 0;  // the supervising process reports
   if (!problem.empty()) fmt::print(stderr, "rank {}: {}\n", place.rank, problem);
-  if (place.rank == 0) fmt::print("{}", last_line(tally.programs, tally.mismatches, tally.hangs));
+  if (place.rank == 0)
+    fmt::print("{}", last_lines(options.generate.backends, tally.programs, tally.mismatches, tally.hangs));
   return tally.mismatches + tally.hangs > 0 ? 1 : 0;
 }
 
@@ -129,7 +135,7 @@ int soak_watched(const SoakArguments& given) {
                         so_far.invalid.failures.size());
            }});
   bar.clear();
-  if (prints) fmt::print("{}", last_line(result.valid.programs, result.mismatches(), result.hangs()));
+  if (prints) fmt::print("{}", last_lines(result.backends, result.valid.programs, result.mismatches(), result.hangs()));
   write_json(given.json, soak::to_json(result));
   return result.passed() ? 0 : 1;
 }
@@ -140,6 +146,7 @@ int soak_command(const SoakArguments& given) {
       throw Error(ErrorKind::invalid, fmt::format("-n {} does not fit the {} ranks that {} started; leave -n out",
                                                   given.ranks, place->size, name(place->source)));
     }
+    if (!std::getenv(soak::report_variable)) note_left_out(given.backends, place);
     return soak_here(given, *place);
   }
   if (given.ranks < 1) throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");

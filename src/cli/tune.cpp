@@ -173,7 +173,7 @@ void add_tune(CLI::App& app) {
         }
         if (!given->nccl.empty()) check_nccl(*given);
         static_cast<void>(tune::table_file(request_of(*given)));  // report errors once, before any rank starts
-        return on_ranks(given->ranks, parse_list(given->backends), [given] { return tune_here(*given); });
+        return on_ranks(given->ranks, given->backends, [given] { return tune_here(*given); });
       });
   tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(CLI::Range(2, 4096));
@@ -188,7 +188,8 @@ void add_tune(CLI::App& app) {
           "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  tune->add_option("--backends", given->backends, "Backends to measure (default: all that work here)")
+  tune->add_option("--backends", given->backends,
+                   "Backends to measure (default: all that work here; mpi where it is listed or MPI starts the ranks)")
       ->check(known_backends());
   tune->add_option("--seconds", given->seconds, "Seconds that it may take")
       ->capture_default_str()

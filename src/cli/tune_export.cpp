@@ -70,7 +70,7 @@ int run_export(const ExportArguments& given, const std::function<bool()>& stop,
                const std::function<void()>& catch_signals) {
   if (given.file.empty()) throw Error(ErrorKind::invalid, "--export needs -o FILE, the file to write");
   if (given.library == "openmpi") {
-    return on_ranks(given.ranks, {"mpi"}, [&] {
+    return on_ranks(given.ranks, "mpi", [&] {
       catch_signals();
       return export_openmpi(given, stop);
     });

@@ -1,13 +1,11 @@
 // medley tune, explain and bench as commands: resuming, being killed, refusing.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/process.hpp"
+#include "cli/command_fixture.hpp"
 #include "route/table.hpp"
 
 namespace medley {
@@ -16,24 +14,8 @@ namespace {
 using test::Process;
 using ::testing::HasSubstr;
 
-class TuneCommand : public ::testing::Test {
+class TuneCommand : public test::CommandTest {
  protected:
-  TuneCommand() {
-    std::filesystem::create_directories(folder);
-    setenv("XDG_CACHE_HOME", folder.c_str(), 1);  // not the user's table
-  }
-  ~TuneCommand() override { std::filesystem::remove_all(folder); }
-  std::string file(const std::string& name) const { return folder / name; }
-  struct Ended {
-    int status;
-    std::string out, err;
-  };
-  static Ended run(std::vector<std::string> words) {
-    words.insert(words.begin(), MEDLEY_COMMAND);
-    Process process(words);
-    process.finish();
-    return {process.status, process.out, process.err};
-  }
   std::vector<std::string> tune_words(const std::string& seconds, const std::string& ops = "all_reduce,all_to_all",
                                       const std::string& sizes = "64:16K") const {
     return {"tune",    "-n",  "2",         "--backends", "shm", "--op",        ops,
@@ -41,7 +23,6 @@ class TuneCommand : public ::testing::Test {
   }
   /// Runs longer than a test waits.
   std::vector<std::string> long_words() const { return tune_words("60", "all", "4:64M"); }
-  std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("medley_tune_{}", getpid());
 };
 
 TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
