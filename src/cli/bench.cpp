@@ -142,7 +142,7 @@ void add_bench(CLI::App& app) {
                     return on_ranks(given->ranks, given->backends, [given] { return bench_here(*given); });
                   });
   bench->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole(1, 4096));
   bench->add_option("--op", given->ops, "Operations, or all")->capture_default_str();
   bench->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor, four times more at each step")
       ->capture_default_str();
@@ -153,16 +153,15 @@ void add_bench(CLI::App& app) {
       ->check(known_backends());
   bench->add_option("--algorithms", given->algorithms,
                     "Algorithms: all, or names such as native,ring (default: each backend's own choice)");
-  bench->add_option("--counts", given->counts, "How the parts of v-collectives differ")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"uniform", "skewed", "both"}));
+  one_of(bench->add_option("--counts", given->counts, "How the parts of v-collectives differ")->capture_default_str(),
+         {"uniform", "skewed", "both"});
   bench->add_option("--table", given->table, "A route table for auto, which is then added to the list");
   bench->add_option("--mix", given->mixes,
                     "Whole steps instead of single operations: moe, dlrm, dense or all; auto is added to the list");
   add_memory(*bench, given->memory);
   bench->add_option("--dtype", given->dtype, "Element type")->capture_default_str();
   bench->add_option("--seconds", given->seconds, "Time for all rows together (default: 0.1 s a row)")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(between(0.0, 1e6));
   bench->add_option("--batch", given->batch, "Operations per sample, back to back (auto: samples of 20 µs)")
       ->capture_default_str();
   add_json(*bench, given->json, "the rows");

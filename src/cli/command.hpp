@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/validators.hpp"
+
 namespace medley::cli {
 
 /// Adds a subcommand whose `action` runs after parsing; `example` ends its --help.
@@ -24,11 +26,6 @@ void add_json(CLI::App& command, std::string& path, const std::string& what);
 
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
 void write_json(const std::string& path, const nlohmann::ordered_json& value);
-
-/// For options that take a number above 0.
-CLI::Validator positive();
-/// For options that take a comma-separated list of backends: each must be known here, be a pair of such, or be `auto`.
-CLI::Validator known_backends();
 
 /// Throws Error(invalid) when the first word is neither an option nor a command, naming the command that is spelled
 /// most like it.

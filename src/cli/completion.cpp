@@ -155,9 +155,7 @@ void add_completion(CLI::App& app) {
                   "  source <(medley completion zsh)       # in ~/.zshrc\n"
                   "  medley completion fish | source       # in ~/.config/fish/config.fish",
                   [shell, &app] { return print_completion(app, *shell); });
-  completion->add_option("SHELL", *shell, "Shell: bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  one_of(completion->add_option("SHELL", *shell, "Shell: bash, zsh or fish")->required(), {"bash", "zsh", "fish"});
 }
 
 }  // namespace medley::cli

@@ -164,22 +164,21 @@ void add_explain(CLI::App& app) {
           "dense")
       ->excludes("--op");
   explain->add_option("--scale", given->replay.scale, "With --step SCHEDULE: as it was given to tune --for")
-      ->check(CLI::Range(1e-9, 1e3))
+      ->check(between(1e-9, 1e3))
       ->capture_default_str();
   explain->add_option("--tflops", given->replay.tflops, "With --step SCHEDULE: as it was given to tune --for")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->capture_default_str();
   explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K");
   explain
       ->add_option("--ranks", given->request.ranks,
                    "Ranks of the comm, or of the step's world (default there: as it was tuned)")
-      ->check(CLI::Range(1, 1 << 24));
+      ->check(whole(1, 1 << 24));
   explain->add_option("--hosts", given->request.hosts, "Hosts they are on")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 24));
-  explain->add_option("--memory", given->memory, "Memory of the tensor")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"host", "cuda"}));
+      ->check(whole(1, 1 << 24));
+  one_of(explain->add_option("--memory", given->memory, "Memory of the tensor")->capture_default_str(),
+         {"host", "cuda"});
   explain->add_option("--dtype", given->dtype, "Element type")->capture_default_str();
   explain->add_flag("--exact", given->request.exact, "For sends: on a comm that declares exact message sizes");
   explain->add_option("--allow", given->allow,

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   app.name("medley");
   app.set_version_flag("--version", std::string("medley ") + MEDLEY_VERSION_TEXT);
   app.require_subcommand(1);
+  for (const char* type : {"INT", "UINT", "FLOAT"}) app.get_formatter()->label(type, "N");  // in the help
   medley::cli::add_bench(app);
   medley::cli::add_completion(app);
   medley::cli::add_explain(app);

@@ -114,7 +114,8 @@ void add_plan(CLI::App& app) {
   command->add_flag("--force", request->force, "Exit 0 also when the layout does not fit the GPU's memory");
   command->add_option("--rank", request->rank_text, "Rank to plan; default: the busiest; with --schedule also: all");
   command->add_option("--small", request->small, "Messages up to this size count as small")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE")
       ->capture_default_str();
   command
       ->add_option(

@@ -133,13 +133,13 @@ void add_reconcile(CLI::App& app) {
   command->add_option("--schedule", given->request.schedule,
                       "Instead of a model: a schedule that medley plan --schedule wrote");
   command->add_option("--scale", given->request.scale, "Sizes of the schedule times this, as medley replay --scale")
-      ->check(CLI::Range(1e-9, 1e3));
+      ->check(between(1e-9, 1e3));
   command->add_option("--machine", given->request.machine,
                       "Compare times, too: with those on this machine's links (a name or a file, as for medley plan)");
   command->add_option("--table", given->request.table,
                       "Compare times, too: with those of the routes that medley tune measured on this machine");
   command->add_option("--rank", given->request.options.selection.rank, "One rank alone; default: every rank traced")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole(0, 1 << 30));
   command
       ->add_option("--steps", given->request.options.selection.steps,
                    "Steps in the trace; default: found by scope or period")
@@ -152,7 +152,7 @@ void add_reconcile(CLI::App& app) {
   command
       ->add_option("--skip", given->request.options.selection.skip,
                    "Leave out the first steps: a warm-up that sends something else")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole(0, 1 << 30));
   command
       ->add_option("--ignore", given->ignored,
                    "Compare without this: group, bytes, dtype, reduce, root, phase, async, order, rounding (sizes "

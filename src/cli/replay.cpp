@@ -114,7 +114,7 @@ void add_replay(CLI::App& app) {
                    "A file that medley plan --schedule or medley trace --schedule wrote")
       ->required();
   command->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole(1, 4096));
   command
       ->add_option("--backends", given->backends,
                    "Backends that carry the operations; several are interleaved, step by step; auto: the "
@@ -126,20 +126,20 @@ void add_replay(CLI::App& app) {
                     "Before each step, time its operations one at a time, and predict the step from those");
   command->add_option("--trace", given->trace, "Keep the recording in this folder");
   command->add_option("--steps", given->request.steps, "Steps over each backend")
-      ->check(CLI::Range(1, 100000))
+      ->check(whole(1, 100000))
       ->capture_default_str();
   command
       ->add_option("--scale", given->request.options.scale,
                    "All sizes and times are multiplied by it, for hosts that are too small")
-      ->check(CLI::Range(1e-9, 1e3))
+      ->check(between(1e-9, 1e3))
       ->capture_default_str();
   command
       ->add_option("--tflops", given->request.options.tflops,
                    "Speed of the GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->capture_default_str();
   command->add_option("--memory-gbs", given->request.options.memory_gbs, "Speed of memory-bound parts, in GB/s")
-      ->check(CLI::Range(1.0, 1e6))
+      ->check(between(1.0, 1e6))
       ->capture_default_str();
   add_json(*command, given->json, "step times and rows");
 }

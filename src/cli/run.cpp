@@ -59,9 +59,7 @@ void add_run(CLI::App& app) {
                     options.grace = std::chrono::milliseconds(std::llround(given->grace_seconds * 1000));
                     return launch(options);
                   });
-  run->add_option("-n,--nproc-per-node", given->options.ranks, "Ranks to start")
-      ->check(CLI::Range(1, 4096))
-      ->type_name("N");
+  run->add_option("-n,--nproc-per-node", given->options.ranks, "Ranks to start")->check(whole(1, 4096));
   run->add_option("--backends", given->options.backends,
                   "Comma-separated backends for the ranks (MEDLEY_BACKENDS); with mpi the ranks start through mpirun")
       ->type_name("LIST");
@@ -72,15 +70,16 @@ void add_run(CLI::App& app) {
   run->add_option("--grace", given->grace_seconds,
                   "Seconds between one rank's failure and the end of the others, in which they can raise "
                   "their own errors")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->type_name("SECONDS")
       ->capture_default_str();
-  run->add_option(
-         "--bind", given->bind,
-         "Binding; core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
-         "none: ranks run wherever the kernel puts them, for programs with threads of their own")
-      ->check(CLI::IsMember({"core", "none"}))
-      ->capture_default_str();
+  one_of(
+      run->add_option(
+             "--bind", given->bind,
+             "Binding; core: each rank on a core of its own, and nothing is bound where ranks outnumber the usable cores; "
+             "none: ranks run wherever the kernel puts them, for programs with threads of their own")
+          ->capture_default_str(),
+      {"core", "none"});
   run->add_flag("--keep-going", given->options.keep_going, "One rank's failure does not end the others");
   run->add_flag("--no-prefix", given->no_prefix,
                 "Ranks write straight to this terminal, without [rank] before each line");

@@ -76,14 +76,14 @@ void add_shape_bench(CLI::App& shape) {
   command->add_option("--seconds", options->seconds, "Stop after this long")->check(positive())->capture_default_str();
   command
       ->add_option("--duty", options->duty, "Share of the time the GPU is kept busy; 1 measures under sustained power")
-      ->check(CLI::Range(0.05, 1.0))
+      ->check(between(0.05, 1.0))
       ->capture_default_str();
   command->add_flag("--quick", options->quick, "At most one minute: enough to calibrate");
   command->add_option("--best-of", options->best_of, "How many of cuBLASLt's algorithms to try")
-      ->check(CLI::Range(1, 64))
+      ->check(whole(1, 64))
       ->capture_default_str();
   command->add_option("--best-of-every", options->best_of_every, "Try them on every i-th product")
-      ->check(CLI::Range(1, 1 << 20))
+      ->check(whole(1, 1 << 20))
       ->capture_default_str();
   command->add_flag("--dry-run", options->dry_run, "List what would be measured, and its work");
 }

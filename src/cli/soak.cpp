@@ -161,18 +161,18 @@ void add_soak(CLI::App& app) {
                                "medley soak -n 4 --seed 1 --programs 200 --backends shm,mpi",
                                [given] { return soak_command(*given); });
   soak->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
-      ->check(CLI::Range(1, 64));
+      ->check(whole(1, 64));
   soak->add_option("--seed", given->seed, "Seed of the first program; the others have the next ones")
       ->capture_default_str();
   soak->add_option("--programs", given->programs, "Number of programs")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
+      ->check(whole(1, std::int64_t{1} << 40))
       ->capture_default_str();
   soak->add_option("--backends", given->backends, "Backends to mix (default: all that work here)")
       ->check(known_backends());
   add_memory(*soak, given->memory);
-  soak->add_option("--seconds", given->seconds, "Stop after so many seconds")->check(CLI::Range(0.0, 1e9));
+  soak->add_option("--seconds", given->seconds, "Stop after so many seconds")->check(between(0.0, 1e9));
   soak->add_option("--deadline", given->deadline, "Seconds that a wait may last before it is a hang")
-      ->check(CLI::Range(0.1, 1e6))
+      ->check(between(0.1, 1e6))
       ->capture_default_str();
   given->one = soak->add_option("--program", given->program, "Run the program of this seed alone");
   soak->add_option("--without", given->without, "Leave out these steps of it, as a shrunk failure says");

@@ -170,7 +170,7 @@ void add_trace(CLI::App& app) {
           "recorder, a Chrome trace of torch.profiler, a Chakra trace")
       ->required();
   command->add_option("--rank", given->rank, "Rank whose step is shown; default: the busiest")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole(0, 1 << 30));
   command->add_option("--steps", given->steps, "Steps in the trace; default: found by scope or period")
       ->check(positive());
   command->add_option("--small", given->small, "Messages up to this size count as small")->capture_default_str();

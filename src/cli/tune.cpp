@@ -176,24 +176,24 @@ void add_tune(CLI::App& app) {
         return on_ranks(given->ranks, given->backends, [given] { return tune_here(*given); });
       });
   tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
-      ->check(CLI::Range(2, 4096));
+      ->check(whole(2, 4096));
   tune->add_option(
       "--for", given->schedule,
       "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
   tune->add_option("--scale", given->replay.scale, "With --for SCHEDULE: all its sizes and times are multiplied by it")
-      ->check(CLI::Range(1e-9, 1e3))
+      ->check(between(1e-9, 1e3))
       ->capture_default_str();
   tune->add_option(
           "--tflops", given->replay.tflops,
           "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(between(0.0, 1e6))
       ->capture_default_str();
   tune->add_option("--backends", given->backends,
                    "Backends to measure (default: all that work here; mpi where it is listed or MPI starts the ranks)")
       ->check(known_backends());
   tune->add_option("--seconds", given->seconds, "Seconds that it may take")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 1e6));
+      ->check(between(0.1, 1e6));
   tune->add_option("-o,--output", given->file,
                    "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
   tune->add_flag("--replace", given->replace, "With --for: give up another step that the table was tuned for")
@@ -211,11 +211,12 @@ void add_tune(CLI::App& app) {
   tune->add_option(
       "--nccl", given->nccl,
       "Also measure NCCL's own algorithms and protocols, for NCCL's tuner plugins: all, or a list such as ring_ll128,tree_simple");
-  tune->add_option(
+  one_of(
+      tune->add_option(
           "--export", given->export_for,
           "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
-          "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms")
-      ->check(CLI::IsMember({"nccl", "openmpi", "ucc"}));
+          "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms"),
+      {"nccl", "openmpi", "ucc"});
   tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")
       ->needs("--export");
   add_json(*tune, given->json, "the table also");

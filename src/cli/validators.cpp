@@ -1,12 +1,13 @@
-// Checks of what a user typed, each refusing it with a sentence that names the value and what would be right.
+#include "cli/validators.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdlib>
-#include <medley/error.hpp>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "base/closest.hpp"
 #include "base/split.hpp"
@@ -25,17 +26,53 @@ bool is_known(const std::string& backend) {
   });
 }
 
+/// Neither text nor infinity nor NaN, which compares false with every limit.
+std::optional<double> finite_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string written(double limit) {
+  return limit == std::floor(limit) ? fmt::format("{:.0f}", limit) : fmt::format("{}", limit);
+}
+
 }  // namespace
+
+CLI::Validator between(double low, double high) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        const auto value = finite_number(text);
+        if (value && *value >= low && *value <= high) return std::string();
+        return fmt::format("\"{}\" is not a number from {} to {}", text, written(low), written(high));
+      },
+      "");
+}
+
+CLI::Validator whole(std::int64_t low, std::int64_t high) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        std::int64_t value = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool read = problem == std::errc() && end == text.data() + text.size();
+        if (read && value >= low && value <= high) return std::string();
+        return fmt::format("\"{}\" is not a whole number from {} to {}", text, low, high);
+      },
+      "");
+}
 
 CLI::Validator positive() {
   return CLI::Validator(
       [](const std::string& text) {
-        char* end = nullptr;
-        const double value = std::strtod(text.c_str(), &end);
-        const bool right = end != text.c_str() && *end == '\0' && value > 0;
-        return right ? std::string() : fmt::format("\"{}\" is not a number above 0", text);
+        const auto value = finite_number(text);
+        return value && *value > 0 ? std::string() : fmt::format("\"{}\" is not a number above 0", text);
       },
-      "POSITIVE");
+      "");
+}
+
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {
+  return option->check(CLI::IsMember(words).description(""))->type_name(fmt::format("{{{}}}", fmt::join(words, ",")));
 }
 
 CLI::Validator known_backends() {
@@ -52,43 +89,6 @@ CLI::Validator known_backends() {
         return std::string();
       },
       "");
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
-    names.push_back(command->get_name());
-  return names;
-}
-
-void check_command(const CLI::App& app, const std::vector<std::string>& words) {
-  if (words.empty() || words.front().starts_with("-")) return;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (command->get_name() == words.front()) return;
-  throw Error(ErrorKind::invalid, fmt::format("\"{}\" is not a command{}; see medley --help", words.front(),
-                                              did_you_mean(words.front(), command_names(app))));
-}
-
-std::string unexpected_words(const CLI::App& app) {
-  const CLI::App* command = &app;
-  std::string name = "medley";
-  for (auto below = command->get_subcommands(); !below.empty(); below = command->get_subcommands()) {
-    command = below.front();
-    name += " " + command->get_name();
-  }
-  const std::vector<std::string> extra = app.remaining(true);
-  if (extra.empty()) return "";
-  const std::string word = extra.front().substr(0, extra.front().find('='));
-  std::vector<std::string> known = command_names(*command);
-  if (word.starts_with("-")) {
-    known.clear();
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->get_group().empty()) continue;  // hidden
-      for (const std::string& each : option->get_lnames()) known.push_back("--" + each);
-    }
-  }
-  return fmt::format("{} knows no {} {}{}; see {} --help", name, word.starts_with("-") ? "option" : "word", word,
-                     did_you_mean(word, known), name);
 }
 
 }  // namespace medley::cli

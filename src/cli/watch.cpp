@@ -74,7 +74,7 @@ void add_watch(CLI::App& app) {
       "several hosts, a folder that they share. Default: the one job of this user that runs on this host");
   command->add_option("--every", given->request.every_s, "Seconds between two looks")
       ->capture_default_str()
-      ->check(CLI::Range(0.05, 3600.0));
+      ->check(between(0.05, 3600.0));
   command->add_option("--stuck", given->request.options.stuck_s, "Seconds after which an operation counts as stuck")
       ->capture_default_str()
       ->check(positive());
@@ -91,7 +91,7 @@ void add_watch(CLI::App& app) {
                       "The verdicts that count as a problem, such as gone,stuck; default: all");
   command
       ->add_option("--prometheus", given->request.prometheus, "Serve the verdicts as metrics on this port of the host")
-      ->check(CLI::Range(1, 65535));
+      ->check(whole(1, 65535));
   add_json(*command, given->json, "every look (on stdout a line each)");
 }
 

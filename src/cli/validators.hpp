@@ -1,0 +1,22 @@
+// Checks of what a user typed, each refusing it with a sentence that names the value and what would be right. They show no
+// types of the parser in the help.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace medley::cli {
+
+/// A finite number within the limits.
+CLI::Validator between(double low, double high);
+CLI::Validator whole(std::int64_t low, std::int64_t high);
+/// A finite number above 0.
+CLI::Validator positive();
+/// A comma-separated list of backends: each must be known here, be a pair of such, or be `auto`.
+CLI::Validator known_backends();
+/// One of these words, which the help lists.
+CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+
+}  // namespace medley::cli
