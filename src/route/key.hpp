@@ -30,6 +30,9 @@ constexpr DTypeClass class_of(Op op, DType dtype) noexcept {
   }
 }
 
+/// Ranks of the largest comm that a table may describe.
+inline constexpr std::int64_t most_ranks = 1 << 20;
+
 /// How the ranks of a comm are placed. Two ranks of one host are 1 x 2, two ranks on two hosts 2 x 1.
 struct Shape {
   int hosts = 1;

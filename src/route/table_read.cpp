@@ -22,6 +22,14 @@ constexpr std::size_t most_bytes = std::size_t{64} << 20;
 
 constexpr core::FileFormat file_format{"route table", 1, table_version, "measure again with medley tune"};
 
+/// Of "[json.exception.parse_error.101] parse error at line 3, column 1: …; last read: …" what is between the brackets and
+/// the bytes read, which need not be UTF-8.
+std::string reason_of(const json::exception& error) {
+  const std::string what = error.what();
+  const std::size_t from = what.find("] "), to = what.find("; last read:");
+  return from == what.npos ? what : what.substr(from + 2, to == what.npos ? to : to - from - 2);
+}
+
 Machine read_machine(const JsonField& field) {
   Machine machine;
   machine.cpu = field.at("cpu").words();
@@ -113,8 +121,9 @@ Memory read_memory(const JsonField& memory) {
 }
 
 Shape read_shape(const JsonField& field) {
-  return {static_cast<int>(field.at("hosts").whole(1, 1 << 24)),
-          static_cast<int>(field.at("ranks_per_host").whole(1, 1 << 16))};
+  const std::int64_t hosts = field.at("hosts").whole(1, most_ranks);
+  // Readers of a table list its ranks one by one.
+  return {static_cast<int>(hosts), static_cast<int>(field.at("ranks_per_host").whole(1, most_ranks / hosts))};
 }
 
 DTypeClass read_dtype(const JsonField& field, Op op) {
@@ -137,10 +146,7 @@ Table Table::parse(std::string_view text, const std::string& name) {
   try {
     whole = json::parse(text);
   } catch (const json::exception& error) {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 3, column 1: …"
-    const std::size_t at = what.find("] ");
-    throw Error(ErrorKind::invalid,
-                fmt::format("route table {} is not JSON: {}", name, at == what.npos ? what : what.substr(at + 2)));
+    throw Error(ErrorKind::invalid, fmt::format("route table {} is not JSON: {}", name, reason_of(error)));
   }
   if (core::json_depth(text) > core::deepest_json)
     throw Error(ErrorKind::invalid,

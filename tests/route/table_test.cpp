@@ -101,6 +101,11 @@ TEST(Table, ARefusalNamesThePlace) {
               HasSubstr("this route table has format 3, which a newer version"));
   EXPECT_THAT(refusal(with("\"machine\"", "\"engine\"")), HasSubstr("\"machine\" is missing"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is not an object"));
+  EXPECT_EQ(refusal("{\"a\xff"),
+            "route table t.json is not JSON: parse error at line 1, column 4: syntax error while parsing object key - "
+            "invalid string: ill-formed UTF-8 byte");
+  EXPECT_THAT(refusal(with("\"ranks_per_host\": 2", "\"ranks_per_host\": 1048577")),
+              HasSubstr("ranks_per_host: 1048577 is not between 1 and 1048576"));
   EXPECT_THAT(refusal("{\n\"medley_routes\": 1,\n"), HasSubstr("line 3"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("not JSON"));
 }
@@ -165,6 +170,9 @@ TEST(Table, ARefusedStepNamesThePlace) {
     return refusal(text.replace(at, was.size(), now));
   };
   EXPECT_THAT(refused("\"gain_low\": 1.1000", "\"gain_low\": 2"), HasSubstr("tuned_for.gain_low"));
+  EXPECT_THAT(refused("\"hosts\": 1, \"ranks_per_host\": 2, \"memory\"",
+                      "\"hosts\": 65536, \"ranks_per_host\": 65536, \"memory\""),
+              HasSubstr("tuned_for.ranks_per_host: 65536 is not between 1 and 16"));
   EXPECT_THAT(refused("\"settled\": true", "\"settled\": 1"),
               HasSubstr("tuned_for.settled: 1 is neither true nor false"));
   EXPECT_THAT(refused("\"from\": 4096", "\"from\": 5000"),
