@@ -134,8 +134,9 @@ template <class Answer>
 std::vector<Answer> exchange_answers(const ContextState& context, const std::string& about, const Answer& mine,
                                      Deadline until) {
   std::vector<Answer> answers;
-  for (const std::string& text :
-       exchange(*context.store, about, context.rank, context.size, mine.to_json().dump(), until)) {
+  // Names of files and hosts, and what went wrong with them, need not be UTF-8.
+  const std::string own = mine.to_json().dump(-1, ' ', false, json::error_handler_t::replace);
+  for (const std::string& text : exchange(*context.store, about, context.rank, context.size, own, until)) {
     try {
       answers.push_back(Answer::from_json(json::parse(text)));
     } catch (const json::exception& error) {
