@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -47,7 +48,12 @@ union Control {
 
 }  // namespace
 
-bool lists_mpi(const std::string& backends) { return ("," + backends + ",").find(",mpi,") != std::string::npos; }
+bool lists_mpi(const std::string& backends) {
+  std::string names = "," + backends + ",";
+  std::replace_if(
+      names.begin(), names.end(), [](char c) { return c == '+' || c == '|'; }, ',');  // of two libraries
+  return names.find(",mpi,") != std::string::npos;
+}
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace medley {
 
-/// Whether a comma-separated list of backends contains "mpi".
+/// Whether a comma-separated list of backends contains "mpi", or a pair or split with it.
 bool lists_mpi(const std::string& backends);
 
 /// mpirun and its options for `ranks` local ranks; Open MPI's or Hydra's, told by its version text.
