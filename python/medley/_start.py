@@ -47,7 +47,7 @@ def run_on_ranks(function: str, n: int | None, options: dict[str, Any], progress
 
 def make_request(function: str, options: dict[str, Any], ranks: int) -> Any:
     """The request of medley._analysis for these options; checks them."""
-    more = {"ranks": ranks} if function == "replay" else {}
+    more = {"ranks": ranks} if function in ("replay", "tune") else {}
     return getattr(analysis(), f"{function}_request")(**options, **more)
 
 

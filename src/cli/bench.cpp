@@ -8,12 +8,14 @@
 #include <optional>
 
 #include "base/write_file.hpp"
+#include "bootstrap/environment.hpp"
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
+#include "tune/check_request.hpp"
 #include "tune/sizes.hpp"
 
 namespace medley::cli {
@@ -29,6 +31,7 @@ struct BenchArguments {
   std::string batch = "1";
   double seconds = 0;
   std::string json, csv;
+  const CLI::App* command = nullptr;
 };
 
 tune::BenchRequest request_of(const BenchArguments& given) {
@@ -131,6 +134,15 @@ int bench_here(const BenchArguments& given) {
   return 0;
 }
 
+/// Reports errors once, before any rank starts; a launcher's ranks find them together.
+void check(const BenchArguments& given) {
+  if (!given.mixes.empty())
+    refuse_beside(*given.command, "--mix",
+                  {"--op", "--sizes", "--algorithms", "--counts", "--dtype", "--batch", "--csv"});
+  tune::check(request_of(given));
+  if (!find_place(process_environment())) check_outputs({given.json, given.csv});
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
@@ -138,9 +150,10 @@ void add_bench(CLI::App& app) {
   CLI::App* bench =
       add_command(app, "bench", "Latency and bandwidth of each operation on each backend",
                   "medley bench -n 2 --op all_reduce --sizes 4:64M --json bench.json", [given] {
-                    static_cast<void>(request_of(*given));  // report errors once, before any rank starts
+                    check(*given);
                     return on_ranks(given->ranks, given->backends, [given] { return bench_here(*given); });
                   });
+  given->command = bench;
   bench->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(whole(1, 4096));
   bench->add_option("--op", given->ops, "Operations, or all")->capture_default_str();
@@ -155,7 +168,7 @@ void add_bench(CLI::App& app) {
                     "Algorithms: all, or names such as native,ring (default: each backend's own choice)");
   one_of(bench->add_option("--counts", given->counts, "How the parts of v-collectives differ")->capture_default_str(),
          {"uniform", "skewed", "both"});
-  bench->add_option("--table", given->table, "A route table for auto, which is then added to the list");
+  names_file(bench->add_option("--table", given->table, "A route table for auto, which is then added to the list"));
   bench->add_option("--mix", given->mixes,
                     "Whole steps instead of single operations: moe, dlrm, dense or all; auto is added to the list");
   add_memory(*bench, given->memory);
@@ -165,7 +178,7 @@ void add_bench(CLI::App& app) {
   bench->add_option("--batch", given->batch, "Operations per sample, back to back (auto: samples of 20 µs)")
       ->capture_default_str();
   add_json(*bench, given->json, "the rows");
-  bench->add_option("--csv", given->csv, "Write the rows as CSV; - for stdout");
+  names_file(bench->add_option("--csv", given->csv, "Write the rows as CSV; - for stdout"));
 }
 
 }  // namespace medley::cli

@@ -26,6 +26,11 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   return command;
 }
 
+void check_outputs(std::initializer_list<std::string> paths) {
+  for (const std::string& path : paths)
+    if (!path.empty() && path != "-") core::check_can_write(path);
+}
+
 void write_json(const std::string& path, const nlohmann::ordered_json& value) {
   if (path.empty()) return;
   // Names come from programs and from other tools' files, and need not be UTF-8.
@@ -38,7 +43,7 @@ void write_json(const std::string& path, const nlohmann::ordered_json& value) {
 }
 
 void add_json(CLI::App& command, std::string& path, const std::string& what) {
-  command.add_option("--json", path, fmt::format("Write {} as JSON; - for stdout", what));
+  names_file(command.add_option("--json", path, fmt::format("Write {} as JSON; - for stdout", what)));
 }
 
 void add_as(CLI::App& command, std::string& as) {

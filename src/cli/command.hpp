@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ void exit_with(int status);
 
 /// --json: writes `what` to the file that `path` names.
 void add_json(CLI::App& command, std::string& path, const std::string& what);
+
+/// Throws Error(invalid) if one of these outputs of a command could not be written; "-" is stdout, "" none.
+void check_outputs(std::initializer_list<std::string> paths);
 
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.
 void write_json(const std::string& path, const nlohmann::ordered_json& value);

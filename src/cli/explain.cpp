@@ -28,6 +28,7 @@ struct ExplainArguments {
   std::string step;
   replay::ReplayOptions replay{.tflops = 100};  // of --step SCHEDULE, as in tune --for
   tune::ExplainRequest request{.ranks = 0, .hosts = 1};
+  const CLI::App* command = nullptr;
 };
 
 /// Unlike tune::memory_of_word it takes memory that this machine has not: a table may be another one's.
@@ -133,6 +134,8 @@ void print(const tune::StepExplanation& answer, const std::string& path) {
 
 int run_explain(const ExplainArguments& given) {
   if (!given.step.empty()) {
+    refuse_beside(*given.command, "--step", {"--op", "--bytes", "--dtype", "--exact", "--allow", "--backends"});
+    if (tune::is_mix(given.step)) refuse_beside(*given.command, "--step " + given.step, {"--scale", "--tflops"});
     const tune::StepExplanation answer = explain_step_of(given);
     if (given.json != "-") print(answer, given.table);
     write_json(given.json, tune::to_json(answer));
@@ -155,28 +158,29 @@ void add_explain(CLI::App& app) {
                                   "medley explain --table routes.json --op all_reduce --bytes 64K --ranks 4 --hosts 2\n"
                                   "  medley explain --table moe.json --step moe",
                                   [given] { return run_explain(*given); });
-  explain->add_option("--table", given->table, "A route table, as medley tune writes it")->required();
+  given->command = explain;
+  names_file(explain->add_option("--table", given->table, "A route table, as medley tune writes it")->required());
   explain->add_option("--op", given->op, "The operation");
-  explain
-      ->add_option(
-          "--step", given->step,
-          "A whole step instead: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and "
-          "dense")
-      ->excludes("--op");
+  names_file(explain->add_option(
+      "--step", given->step,
+      "A whole step instead: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and "
+      "dense"));
   explain->add_option("--scale", given->replay.scale, "With --step SCHEDULE: as it was given to tune --for")
+      ->needs("--step")
       ->check(between(1e-9, 1e3))
       ->capture_default_str();
   explain->add_option("--tflops", given->replay.tflops, "With --step SCHEDULE: as it was given to tune --for")
+      ->needs("--step")
       ->check(between(0.0, 1e6))
       ->capture_default_str();
   explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K");
   explain
       ->add_option("--ranks", given->request.ranks,
                    "Ranks of the comm, or of the step's world (default there: as it was tuned)")
-      ->check(whole(1, 1 << 24));
+      ->check(whole(1, route::most_ranks));
   explain->add_option("--hosts", given->request.hosts, "Hosts they are on")
       ->capture_default_str()
-      ->check(whole(1, 1 << 24));
+      ->check(whole(1, route::most_ranks));
   one_of(explain->add_option("--memory", given->memory, "Memory of the tensor")->capture_default_str(),
          {"host", "cuda"});
   explain->add_option("--dtype", given->dtype, "Element type")->capture_default_str();

@@ -1,13 +1,17 @@
-#include "cli/left_out.hpp"
+#include "cli/own_backends.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <medley/error.hpp>
+#include <string_view>
 #include <vector>
 
+#include "cli/sizes.hpp"
 #include "comm/backend_loader.hpp"
+#include "route/pair_name.hpp"
 
 namespace medley::cli {
 namespace {
@@ -32,6 +36,16 @@ std::string why_left_out(core::KnownBackend& mpi, const std::optional<Place>& pl
 }
 
 }  // namespace
+
+void check_backends_here(const std::string& listed) {
+  for (const std::string& name : parse_list(listed)) {
+    for (const std::string_view library : route::halves_of(name)) {
+      core::KnownBackend* const known = core::find_backend(library);  // null: auto
+      if (const std::string why = known ? known->unavailable() : ""; !why.empty())
+        throw Error(ErrorKind::invalid, fmt::format("--backends {}: {}", name, why));
+    }
+  }
+}
 
 void note_left_out(const std::string& listed, const std::optional<Place>& place) {
   core::KnownBackend* const mpi = core::find_backend("mpi");

@@ -10,7 +10,7 @@
 
 #include "bootstrap/environment.hpp"
 #include "bootstrap/launch.hpp"
-#include "cli/left_out.hpp"
+#include "cli/own_backends.hpp"
 #include "cli/sizes.hpp"
 #include "tune/rank_setup.hpp"
 
@@ -42,6 +42,7 @@ int on_ranks(int ranks, const std::string& backends, const std::function<int()>&
     if (place->size > 1) note_left_out(backends, place);
     return body();
   }
+  check_backends_here(backends);
   if (ranks <= 1) return body();
   note_left_out(backends, place);
   LaunchOptions options;

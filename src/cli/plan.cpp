@@ -127,7 +127,8 @@ void add_plan(CLI::App& app) {
       "--against", request->against,
       "Compare the plan with an AICB workload (csv) and explain every difference; exit 1 if one has no cause");
   add_json(*command, request->json, "the plan");
-  command->add_option("--schedule", request->schedule_file, "Write every operation in order to FILE; - for stdout");
+  names_file(command->add_option("--schedule", request->schedule_file,
+                                 "Write every operation in order to FILE; - for stdout"));
   command->add_flag("--all-rows", request->all_rows, "Show every row, also where many differ in size only");
 }
 

@@ -77,7 +77,8 @@ void add_plan_calibrate(CLI::App& parent) {
   command->add_option("--vocab", options->vocab, "Vocabulary of the models")->capture_default_str();
   command->add_option("--keep", options->keep, "Constants to leave as they are, separated by commas")->delimiter(',');
   command->add_flag("--check", options->check_only, "Fit nothing; show the error of the constants as they are");
-  command->add_option("-o,--output", options->output, "Write the machine with the fitted constants to this TOML file");
+  names_file(command->add_option("-o,--output", options->output,
+                                 "Write the machine with the fitted constants to this TOML file"));
   add_json(*command, options->json, "the result");
 }
 

@@ -130,14 +130,15 @@ void add_reconcile(CLI::App& app) {
                   [given] { return run_reconcile(*given); });
   command->add_option("TRACE", given->request.trace, "What `medley trace` reads")->required();
   add_plan_options(*command, given->plan);
-  command->add_option("--schedule", given->request.schedule,
-                      "Instead of a model: a schedule that medley plan --schedule wrote");
+  names_file(command->add_option("--schedule", given->request.schedule,
+                                 "Instead of a model: a schedule that medley plan --schedule wrote"));
   command->add_option("--scale", given->request.scale, "Sizes of the schedule times this, as medley replay --scale")
       ->check(between(1e-9, 1e3));
   command->add_option("--machine", given->request.machine,
                       "Compare times, too: with those on this machine's links (a name or a file, as for medley plan)");
-  command->add_option("--table", given->request.table,
-                      "Compare times, too: with those of the routes that medley tune measured on this machine");
+  names_file(
+      command->add_option("--table", given->request.table,
+                          "Compare times, too: with those of the routes that medley tune measured on this machine"));
   command->add_option("--rank", given->request.options.selection.rank, "One rank alone; default: every rank traced")
       ->check(whole(0, 1 << 30));
   command

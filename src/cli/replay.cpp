@@ -93,6 +93,7 @@ int run_replay(const ReplayArguments& given) {
   std::optional<replay::TraceFolder> shared;
   if (!find_place(process_environment())) {
     replay::check_replay(given.request, given.ranks);  // report errors once, before any rank starts
+    check_outputs({given.json});
     setenv(folder_variable, shared.emplace(given.trace).path().c_str(), 1);
   }
   return on_ranks(given.ranks, given.backends, [&] { return replay_here(given); });
@@ -120,11 +121,11 @@ void add_replay(CLI::App& app) {
                    "Backends that carry the operations; several are interleaved, step by step; auto: the "
                    "runtime's choice (default: all that work here; mpi where it is listed or MPI starts the ranks)")
       ->check(known_backends());
-  command->add_option("--table", given->request.table,
-                      "A route table that auto follows and that a step's time is predicted by");
+  names_file(command->add_option("--table", given->request.table,
+                                 "A route table that auto follows and that a step's time is predicted by"));
   command->add_flag("--calibrate", given->request.calibrate,
                     "Before each step, time its operations one at a time, and predict the step from those");
-  command->add_option("--trace", given->trace, "Keep the recording in this folder");
+  names_file(command->add_option("--trace", given->trace, "Keep the recording in this folder"), "DIR");
   command->add_option("--steps", given->request.steps, "Steps over each backend")
       ->check(whole(1, 100000))
       ->capture_default_str();

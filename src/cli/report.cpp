@@ -56,7 +56,7 @@ void add_report(CLI::App& app) {
       ->required();
   command->add_option("--against", given->against,
                       "A second folder, such as an earlier run: both are shown side by side");
-  command->add_option("-o,--output", given->output, "The page")->capture_default_str();
+  names_file(command->add_option("-o,--output", given->output, "The page")->capture_default_str());
   add_json(*command, given->json, "the page's data also");
 }
 

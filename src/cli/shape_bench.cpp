@@ -65,14 +65,15 @@ void add_shape_bench(CLI::App& shape) {
                   [options] { return run_bench(*options); });
   command->add_option("--gemms", options->gemms,
                       "CSV of products to measure (m,n,k,batch,layout,type); default: a built-in sweep");
-  command->add_option("--csv", options->csv, "File for the measured rows")->capture_default_str();
-  command->add_option("--stream-csv", options->stream_csv,
-                      "Also measure element-wise, layer norm and softmax into this file");
-  command->add_option("--attention-csv", options->attention_csv,
-                      "Also measure fused attention, through PyTorch where python3 has it, into this file");
+  names_file(command->add_option("--csv", options->csv, "File for the measured rows")->capture_default_str());
+  names_file(command->add_option("--stream-csv", options->stream_csv,
+                                 "Also measure element-wise, layer norm and softmax into this file"));
+  names_file(command->add_option("--attention-csv", options->attention_csv,
+                                 "Also measure fused attention, through PyTorch where python3 has it, into this file"));
   command->add_option("--gpu", options->gpu, "Which GPU of the table this is, for the calibration")
       ->capture_default_str();
-  command->add_option("-o,--output", options->output, "Fit what was measured and write the calibration here");
+  names_file(
+      command->add_option("-o,--output", options->output, "Fit what was measured and write the calibration here"));
   command->add_option("--seconds", options->seconds, "Stop after this long")->check(positive())->capture_default_str();
   command
       ->add_option("--duty", options->duty, "Share of the time the GPU is kept busy; 1 measures under sustained power")

@@ -39,16 +39,17 @@ void add_shape_fit(CLI::App& shape) {
                   "medley shape fit bench/shape/data/h200_sweep.csv -o h200.json", [options] { return fit(*options); });
   command->add_option("sweep", options->sweep, "CSV of medley shape bench")->required();
   command->add_option("--gpu", options->gpu, "GPU it was measured on")->capture_default_str();
-  command->add_option("--attention", options->attention, "CSV of attention times (bench/shape/torch_bench.py)");
-  command->add_option("--streams", options->streams,
-                      "CSV of memory-bound operations (medley shape bench --stream-csv)");
+  names_file(
+      command->add_option("--attention", options->attention, "CSV of attention times (bench/shape/torch_bench.py)"));
+  names_file(command->add_option("--streams", options->streams,
+                                 "CSV of memory-bound operations (medley shape bench --stream-csv)"));
   command->add_option("--source", options->source, "Where a published table comes from: repository, path, version");
   command->add_option(
       "--like", options->like,
       "A shipped GPU whose sweep gives what the table lacks: backward and unaligned products, attention");
   command->add_option("--attention-scale", options->attention_scale,
                       "With --like: attention's times against that GPU's, after the rates of both");
-  command->add_option("-o,--output", options->output, "Write the calibration, fitted to all rows, here");
+  names_file(command->add_option("-o,--output", options->output, "Write the calibration, fitted to all rows, here"));
   add_json(*command, options->json, "the accuracy");
 }
 

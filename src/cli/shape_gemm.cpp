@@ -52,8 +52,8 @@ void add_shape_gemm(CLI::App& shape) {
   command->add_flag("--sustained", options->sustained,
                     "Back to back for a second or more, as in training: the power limit, not the boost clock, "
                     "sets the pace. Default: a burst");
-  command->add_option("--calibration", options->calibration,
-                      "Use this calibration (medley shape bench -o) instead of the shipped one");
+  names_file(command->add_option("--calibration", options->calibration,
+                                 "Use this calibration (medley shape bench -o) instead of the shipped one"));
   add_json(*command, options->json, "the rows");
 }
 

@@ -14,7 +14,7 @@
 #include "bootstrap/environment.hpp"
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
-#include "cli/left_out.hpp"
+#include "cli/own_backends.hpp"
 #include "cli/sizes.hpp"
 #include "cli/terminal.hpp"
 #include "soak/ranks_job.hpp"
@@ -150,6 +150,8 @@ int soak_command(const SoakArguments& given) {
     return soak_here(given, *place);
   }
   if (given.ranks < 1) throw Error(ErrorKind::invalid, "-n is missing: how many ranks shall run the programs?");
+  check_backends_here(given.backends);
+  check_outputs({given.json});
   return soak_watched(given);
 }
 

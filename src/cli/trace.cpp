@@ -176,13 +176,16 @@ void add_trace(CLI::App& app) {
   command->add_option("--small", given->small, "Messages up to this size count as small")->capture_default_str();
   command->add_flag("--all-rows", given->all_rows, "A row for every scope and algorithm");
   add_json(*command, given->json, "the tables");
-  command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout");
-  command->add_option("--perfetto", given->perfetto, "Write a Chrome trace that ui.perfetto.dev opens; - for stdout");
-  command->add_option("--chakra", given->chakra,
-                      "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like");
-  command->add_option(
+  names_file(command->add_option("--csv", given->csv, "Write every operation as a line of CSV; - for stdout"));
+  names_file(command->add_option("--perfetto", given->perfetto,
+                                 "Write a Chrome trace that ui.perfetto.dev opens; - for stdout"));
+  names_file(
+      command->add_option("--chakra", given->chakra,
+                          "Write a Chakra execution trace of each rank into this folder, for ASTRA-sim and its like"),
+      "DIR");
+  names_file(command->add_option(
       "--schedule", given->schedule,
-      "Write the step of median length as a schedule of all ranks, for medley replay and medley tune --for; - for stdout");
+      "Write the step of median length as a schedule of all ranks, for medley replay and medley tune --for; - for stdout"));
 }
 
 }  // namespace medley::cli

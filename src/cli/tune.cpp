@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <medley/error.hpp>
 
+#include "bootstrap/environment.hpp"
 #include "cli/bench_ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
@@ -16,6 +17,8 @@
 #include "cli/tune_export.hpp"
 #include "compress/spec.hpp"
 #include "replay/replayed_step.hpp"
+#include "tune/check_request.hpp"
+#include "tune/mix_step.hpp"
 #include "tune/nccl_sweep.hpp"
 #include "tune/nccl_variant.hpp"
 #include "tune/sizes.hpp"
@@ -32,6 +35,7 @@ struct TuneArguments {
   double seconds = 60;
   bool replace = false;
   replay::ReplayOptions replay{.tflops = 100};  // of --for SCHEDULE
+  const CLI::App* command = nullptr;
 };
 
 std::atomic<bool> interrupted{false};
@@ -66,7 +70,8 @@ tune::TuneRequest request_of(const TuneArguments& given) {
   options.dtypes.clear();
   for (const std::string& word : parse_list(given.dtypes)) options.dtypes.push_back(dtype_of_word(word));
   if (!given.schedule.empty()) {
-    replay::tune_for(given.schedule, given.replay, given.ranks, request);
+    const auto place = find_place(process_environment());
+    replay::tune_for(given.schedule, given.replay, place ? place->size : given.ranks, request);
     request.replace = given.replace;
     return request;
   }
@@ -159,33 +164,51 @@ void check_nccl(const TuneArguments& given) {
     throw Error(ErrorKind::invalid, "--nccl measures NCCL's algorithms, so it needs --memory cuda");
 }
 
+/// Reports errors once, before any rank starts; a launcher's ranks find them together.
+void check(const TuneArguments& given) {
+  if (!given.nccl.empty()) check_nccl(given);
+  if (!given.schedule.empty()) refuse_beside(*given.command, "--for", {"--op", "--sizes", "--dtype", "--compress"});
+  if (tune::is_mix(given.schedule)) refuse_beside(*given.command, "--for " + given.schedule, {"--scale", "--tflops"});
+  const tune::TuneRequest request = request_of(given);
+  if (find_place(process_environment())) return;
+  tune::check(request);
+  check_outputs({given.json});
+}
+
+int run_tune(const TuneArguments& given) {
+  if (given.export_for.empty()) {
+    check(given);
+    return on_ranks(given.ranks, given.backends, [&] { return tune_here(given); });
+  }
+  refuse_beside(*given.command, "--export",
+                {"--for", "--backends", "--op", "--memory", "--dtype", "--compress", "--nccl", "--json"});
+  if (given.export_for != "openmpi")
+    refuse_beside(*given.command, "--export " + given.export_for, {"--sizes", "--seconds"});
+  return run_export(
+      {given.ranks, given.export_for, given.file, given.table, given.sizes, given.seconds},
+      [] { return interrupted.load(); }, stop_gently);
+}
+
 }  // namespace
 
 void add_tune(CLI::App& app) {
   auto given = std::make_shared<TuneArguments>();
-  CLI::App* tune = add_command(
-      app, "tune", "Measure all routes and write a route table", "medley tune -n 2 --seconds 60 -o routes.json",
-      [given] {
-        if (!given->export_for.empty()) {
-          return run_export(
-              {given->ranks, given->export_for, given->file, given->table, given->sizes, given->seconds},
-              [] { return interrupted.load(); }, stop_gently);
-        }
-        if (!given->nccl.empty()) check_nccl(*given);
-        static_cast<void>(tune::table_file(request_of(*given)));  // report errors once, before any rank starts
-        return on_ranks(given->ranks, given->backends, [given] { return tune_here(*given); });
-      });
+  CLI::App* tune = add_command(app, "tune", "Measure all routes and write a route table",
+                               "medley tune -n 2 --seconds 60 -o routes.json", [given] { return run_tune(*given); });
+  given->command = tune;
   tune->add_option("-n,--nproc-per-node", given->ranks, "Ranks to start on this host; none under a launcher")
       ->check(whole(2, 4096));
-  tune->add_option(
+  names_file(tune->add_option(
       "--for", given->schedule,
-      "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense");
+      "Tune a whole step under load: a file that medley plan --schedule or medley trace --schedule wrote, or one of the mixes moe, dlrm and dense"));
   tune->add_option("--scale", given->replay.scale, "With --for SCHEDULE: all its sizes and times are multiplied by it")
+      ->needs("--for")
       ->check(between(1e-9, 1e3))
       ->capture_default_str();
   tune->add_option(
           "--tflops", given->replay.tflops,
           "With --for SCHEDULE: speed of its GEMMs in TFLOP/s; the replay waits as long as they would take; 0: not at all")
+      ->needs("--for")
       ->check(between(0.0, 1e6))
       ->capture_default_str();
   tune->add_option("--backends", given->backends,
@@ -194,18 +217,16 @@ void add_tune(CLI::App& app) {
   tune->add_option("--seconds", given->seconds, "Seconds that it may take")
       ->capture_default_str()
       ->check(between(0.1, 1e6));
-  tune->add_option("-o,--output", given->file,
-                   "The table; resumes if it exists (default: the one that contexts look for in the user's cache)");
+  names_file(tune->add_option(
+      "-o,--output", given->file,
+      "The table; resumes if it exists (default: the one that contexts look for in the user's cache)"));
   tune->add_flag("--replace", given->replace, "With --for: give up another step that the table was tuned for")
       ->needs("--for");
-  tune->add_option("--op", given->ops, "Operations, or all")->capture_default_str()->excludes("--for");
-  tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")
-      ->capture_default_str()
-      ->excludes("--for");
+  tune->add_option("--op", given->ops, "Operations, or all")->capture_default_str();
+  tune->add_option("--sizes", given->sizes, "FROM:TO in bytes of the full tensor")->capture_default_str();
   add_memory(*tune, given->memory);
   tune->add_option("--dtype", given->dtypes, "Element types of reductions, one of each class: f32, bf16, i32")
-      ->capture_default_str()
-      ->excludes("--for");
+      ->capture_default_str();
   tune->add_option("--compress", given->codecs,
                    "Codecs to measure on every backend too, such as int8,bf16; used where a rule allows them");
   tune->add_option(
@@ -217,8 +238,9 @@ void add_tune(CLI::App& app) {
           "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
           "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms"),
       {"nccl", "openmpi", "ucc"});
-  tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")
-      ->needs("--export");
+  names_file(
+      tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")
+          ->needs("--export"));
   add_json(*tune, given->json, "the table also");
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <medley/error.hpp>
 #include <optional>
 
 #include "base/closest.hpp"
@@ -69,6 +70,18 @@ CLI::Validator positive() {
         return value && *value > 0 ? std::string() : fmt::format("\"{}\" is not a number above 0", text);
       },
       "");
+}
+
+void refuse_beside(const CLI::App& command, const std::string& with, std::initializer_list<const char*> options) {
+  for (const char* option : options) {
+    if (command.get_option(option)->count() > 0)
+      throw Error(ErrorKind::invalid, fmt::format("{} has no effect with {}; leave one of them out", option, with));
+  }
+}
+
+CLI::Option* names_file(CLI::Option* option, const std::string& type) {
+  const auto check = [](const std::string& text) { return text.empty() ? "the name is empty" : std::string(); };
+  return option->check(CLI::Validator(check, ""))->type_name(type);
 }
 
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,9 @@ CLI::Validator positive();
 CLI::Validator known_backends();
 /// One of these words, which the help lists.
 CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& words);
+/// Throws Error(invalid) if one of these options of the command was given beside `with`, which ignores them.
+void refuse_beside(const CLI::App& command, const std::string& with, std::initializer_list<const char*> options);
+/// The name of a file or folder, which `type` says in the help. It is not empty, as an unset variable of a script would be.
+CLI::Option* names_file(CLI::Option* option, const std::string& type = "FILE");
 
 }  // namespace medley::cli

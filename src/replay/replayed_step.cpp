@@ -51,6 +51,11 @@ bool sends(const WorldSchedule& schedule) {
   });
 }
 
+/// One rank sends nothing.
+[[noreturn]] void refuse_alone(const std::string& step, int enough) {
+  throw Error(ErrorKind::invalid, fmt::format("tuning for {} needs several ranks; add -n {}", step, enough));
+}
+
 class ReplayedStep final : public tune::Step {
  public:
   ReplayedStep(Context& context, const WorldSchedule& schedule, const ReplayOptions& options)
@@ -138,6 +143,7 @@ std::function<std::unique_ptr<tune::Step>(Context&)> schedule_as_step(WorldSched
 void tune_for(const std::string& step, const ReplayOptions& options, int ranks, tune::TuneRequest& request) {
   request.step_name = step;
   if (tune::is_mix(step)) {
+    if (ranks < 2) refuse_alone(step, 2);
     request.step = tune::mix_as_step(step, request.options.memory);
     return;
   }
@@ -146,7 +152,8 @@ void tune_for(const std::string& step, const ReplayOptions& options, int ranks, 
                 "--for SCHEDULE --memory cuda: schedules are replayed on host memory; a built-in mix runs on both");
   WorldSchedule schedule = read_schedule(step);
   if (!sends(schedule)) throw Error(ErrorKind::invalid, fmt::format("{}: its ranks send nothing", step));
-  if (ranks > 0) static_cast<void>(schedule.of(0, ranks));
+  if (ranks < 2) refuse_alone(step, std::max(2, schedule.world));
+  static_cast<void>(schedule.of(0, ranks));
   request.progress_thread = overlaps(schedule) && options.tflops > 0;
   request.step_name = std::filesystem::path(step).filename();
   request.step = schedule_as_step(std::move(schedule), options);

@@ -24,7 +24,8 @@ std::function<std::unique_ptr<tune::Step>(Context&)> schedule_as_step(WorldSched
                                                                       const ReplayOptions& options);
 
 /// Makes `step` what a tuning run tunes for: a built-in mix by its name, or the file of a schedule. `ranks`: of the
-/// run, 0 if unknown. Throws Error(invalid) when it cannot be read, sends nothing or is of another number of ranks.
+/// run; below 2: it has one. Throws Error(invalid) when the step cannot be read, sends nothing or needs another number of
+/// ranks.
 void tune_for(const std::string& step, const ReplayOptions& options, int ranks, tune::TuneRequest& request);
 
 /// Whether operations are pending while ranks compute, so that a progress thread must drive them.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <medley/error.hpp>
@@ -235,6 +236,8 @@ WorldSchedule schedule_from_json(const Json& json, const std::string& place) {
 }
 
 WorldSchedule read_schedule(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) refuse(path, "is a folder; name the file of a schedule");
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(path, "cannot be opened");
   const std::string text(std::istreambuf_iterator<char>(file), {});

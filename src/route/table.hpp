@@ -102,6 +102,9 @@ class MEDLEY_API Table {
   std::vector<MixingCost> mixing_;
 };
 
+/// Throws Error(invalid) if Table::save() could not write this file.
+MEDLEY_API void check_can_save(const std::filesystem::path& file);
+
 /// The hash that tables and the steps in them are named by.
 MEDLEY_API std::string hash_of(std::string_view text);
 

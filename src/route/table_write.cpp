@@ -78,7 +78,30 @@ void write_all(int descriptor, std::string_view text, const std::filesystem::pat
   }
 }
 
+/// A file beside the one to write, which it replaces once it is complete.
+struct NewFile {
+  std::string path;
+  int descriptor;
+};
+
+/// Makes the folder, too.
+NewFile open_beside(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
+  const std::string path = fmt::format("{}.{}.{:x}.new", file.string(), getpid(),
+                                       std::chrono::steady_clock::now().time_since_epoch().count());
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(file);
+  return {path, descriptor};
+}
+
 }  // namespace
+
+void check_can_save(const std::filesystem::path& file) {
+  const NewFile tried = open_beside(file);
+  ::close(tried.descriptor);
+  ::unlink(tried.path.c_str());
+}
 
 std::string Table::text() const {
   // Without those, format 1 says it all
@@ -108,12 +131,7 @@ std::string Table::text() const {
 }
 
 void Table::save(const std::filesystem::path& file) const {
-  std::error_code ignored;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  const std::string beside = fmt::format("{}.{}.{:x}.new", file.string(), getpid(),
-                                         std::chrono::steady_clock::now().time_since_epoch().count());
-  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(file);
+  const auto [beside, descriptor] = open_beside(file);
   try {
     write_all(descriptor, text(), file);
     // Otherwise a crash of the host could leave an empty file under the new name

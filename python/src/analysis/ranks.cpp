@@ -19,6 +19,7 @@
 #include "replay/replay_job.hpp"
 #include "replay/trace_folder.hpp"
 #include "tune/bench_job.hpp"
+#include "tune/check_request.hpp"
 #include "tune/sizes.hpp"
 #include "tune/tune_job.hpp"
 #include "tune/words.hpp"
@@ -77,6 +78,7 @@ tune::BenchRequest bench_request(const std::string& ops, const std::string& size
   if (mixes == std::vector<std::string>{"all"})
     request.mixes.assign(std::begin(tune::mix_names), std::end(tune::mix_names));
   tune::check_mixes(request.mixes);
+  tune::check(request);
   return request;
 }
 
@@ -93,7 +95,8 @@ std::string run_bench(const tune::BenchRequest& request, nb::handle progress) {
 
 tune::TuneRequest tune_request(const std::string& file, const std::string& schedule, const std::string& ops,
                                const std::string& sizes, const std::vector<std::string>& backends,
-                               const std::vector<std::string>& dtypes, const std::string& memory, double seconds, bool replace) {
+                               const std::vector<std::string>& dtypes, const std::string& memory, double seconds, int ranks,
+                               bool replace) {
   tune::TuneRequest request{.options = {}, .file = file};
   tune::TuneOptions& options = request.options;
   options.ops = tune::ops_of(ops);
@@ -105,12 +108,13 @@ tune::TuneRequest tune_request(const std::string& file, const std::string& sched
   options.dtypes.clear();
   for (const std::string& word : dtypes) options.dtypes.push_back(tune::dtype_of_word(word));
   if (!schedule.empty()) {
-    replay::tune_for(schedule, {.tflops = 100}, 0, request);
+    replay::tune_for(schedule, {.tflops = 100}, ranks, request);
   } else if (options.dtypes.empty()) {
     throw Error(ErrorKind::invalid, "dtype lists no element type");
   }
   request.file = tune::table_file(request);
   request.replace = replace;
+  if (!place()) tune::check(request);   // a launcher's ranks find errors together
   return request;
 }
 
@@ -183,7 +187,7 @@ void bind_ranks(nb::module_& module) {
              "table"_a, "mix"_a, "seconds"_a, "batch"_a);
   module.def("bench", run_bench, "request"_a, "progress"_a.none());
   module.def("tune_request", tune_request, "output"_a, "schedule"_a, "op"_a, "sizes"_a, "backends"_a, "dtype"_a, "memory"_a,
-             "seconds"_a, "replace"_a);
+             "seconds"_a, "ranks"_a, "replace"_a);
   module.def("tune", run_tune, "request"_a, "progress"_a.none());
   module.def("replay_request", replay_request, "schedule"_a, "backends"_a, "table"_a, "trace"_a, "steps"_a, "calibrate"_a,
              "scale"_a, "tflops"_a, "memory_gbs"_a, "ranks"_a);
