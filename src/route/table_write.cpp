@@ -5,7 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
@@ -31,7 +31,7 @@ std::string text_of(const Machine& machine) {
 }
 
 /// As it is written, so that a table which was read writes the same text again.
-double rounded(double us) { return std::round(us * 1000) / 1000; }
+double rounded(double us) { return std::strtod(fmt::format("{:.3f}", us).c_str(), nullptr); }
 
 std::string text_of(const Cell& cell) {
   const Key& key = cell.key;
