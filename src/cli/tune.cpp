@@ -12,9 +12,9 @@
 #include "cli/command.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/sizes.hpp"
-#include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/tune_export.hpp"
+#include "cli/tune_print.hpp"
 #include "compress/spec.hpp"
 #include "replay/replayed_step.hpp"
 #include "tune/check_request.hpp"
@@ -22,7 +22,6 @@
 #include "tune/nccl_sweep.hpp"
 #include "tune/nccl_variant.hpp"
 #include "tune/sizes.hpp"
-#include "tune/step_report.hpp"
 #include "tune/tune_job.hpp"
 
 namespace medley::cli {
@@ -79,46 +78,6 @@ tune::TuneRequest request_of(const TuneArguments& given) {
   return request;
 }
 
-std::string size_of_border(std::int64_t bytes) { return bytes == INT64_MAX ? "on" : size_text(bytes); }
-
-std::string route_text(const Choice& route) {
-  return route.backend + (compress::is_compressed(route.algorithm) ? "" : "/") + route.algorithm;
-}
-
-/// One table per shape: a line per size range that one route wins.
-std::string winners_text(const route::Table& table) {
-  Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
-  for (const tune::Winner& w : tune::winners(table)) {
-    lines.add({fmt::format("{} x {}", w.shape.hosts, w.shape.ranks_per_host), std::string(name(w.memory)),
-               std::string(name(w.op)), std::string(name(w.dtype)), size_of_border(w.from), size_of_border(w.to),
-               route_text(w.route), w.ahead > 0 ? fmt::format("{:.2f}x {}", w.ahead, route_text(w.rival)) : ""});
-  }
-  return lines.str();
-}
-
-std::string with_interval(const route::StepTiming& timing) {
-  return fmt::format("{:.1f} to {:.1f}", timing.low_us, timing.high_us);
-}
-
-/// The step over every library and over the routes chosen, and what that means.
-std::string step_text(const route::TunedStep& step) {
-  Table times({"step over", "median µs", "95 % interval", "samples", "against auto"});
-  times.add({"auto", fmt::format("{:.1f}", step.chosen.median_us), with_interval(step.chosen),
-             std::to_string(step.chosen.samples), ""});
-  for (const route::StepTiming& one : step.libraries) {
-    times.add({one.name, fmt::format("{:.1f}", one.median_us), with_interval(one), std::to_string(one.samples),
-               fmt::format("{:.2f}x", one.median_us / step.chosen.median_us)});
-  }
-  Table routes({"shape", "op", "dtype", "from", "to", "route"});
-  for (const route::StepRoute& r : step.routes) {
-    routes.add({fmt::format("{} x {}", r.shape.hosts, r.shape.ranks_per_host), std::string(name(r.op)),
-                std::string(name(r.dtype)), size_of_border(r.from), size_of_border(r.to),
-                r.route.backend + "/" + r.route.algorithm});
-  }
-  return fmt::format("{} on {}\n{}\n{}\n{}\n", step.name, route::text(step.shape), times.str(), routes.str(),
-                     tune::conclusion(step));
-}
-
 tune::TuneResult run_and_sweep(const TuneArguments& given, const tune::TuneJobHooks& hooks) {
   if (given.nccl.empty()) return tune::run_tune(request_of(given), hooks);
   tune::TuneRequest request = request_of(given);
@@ -148,12 +107,7 @@ int tune_here(const TuneArguments& given) {
   if (result.rank != 0) return 0;
   bar.clear();
   if (interrupted) fmt::print(stderr, "medley tune: stopped; the same command goes on where this one ended\n");
-  if (given.json != "-") {
-    if (result.table.step) fmt::print("{}\n", step_text(*result.table.step));
-    fmt::print("{}\n{}: {} cells, {} of them new; hash {}\n", winners_text(result.table), result.file.string(),
-               result.table.cells().size(), result.new_cells, result.table.hash());
-    if (!result.advice.empty()) fmt::print("{}\n", result.advice);
-  }
+  if (given.json != "-") fmt::print("{}", text_of(result));
   write_json(given.json, tune::to_json(result));
   return 0;
 }
@@ -238,9 +192,9 @@ void add_tune(CLI::App& app) {
           "Write what was measured to -o in the form another library reads: nccl (CSV of its example tuner plugin), ucc (configuration "
           "file), both from --table; openmpi (dynamic rules) measures Open MPI's algorithms"),
       {"nccl", "openmpi", "ucc"});
-  names_file(
-      tune->add_option("--table", given->table, "The measured table that --export reads (default: the cached one)")
-          ->needs("--export"));
+  names_file(tune->add_option("--table", given->table,
+                              "The measured table that --export reads (default: the one that contexts use)")
+                 ->needs("--export"));
   add_json(*tune, given->json, "the table also");
 }
 
