@@ -132,7 +132,8 @@ void print(const tune::StepExplanation& answer, const std::string& path) {
   fmt::print("\n{}; confidence {:.1f} %\n", tune::conclusion(tuned), 100 * tuned.confidence);
 }
 
-int run_explain(const ExplainArguments& given) {
+int run_explain(ExplainArguments given) {
+  given.table = route::table_to_read(given.table);
   if (!given.step.empty()) {
     refuse_beside(*given.command, "--step", {"--op", "--bytes", "--dtype", "--exact", "--allow", "--backends"});
     if (tune::is_mix(given.step)) refuse_beside(*given.command, "--step " + given.step, {"--scale", "--tflops"});
@@ -159,7 +160,8 @@ void add_explain(CLI::App& app) {
                                   "  medley explain --table moe.json --step moe",
                                   [given] { return run_explain(*given); });
   given->command = explain;
-  names_file(explain->add_option("--table", given->table, "A route table, as medley tune writes it")->required());
+  names_file(explain->add_option("--table", given->table,
+                                 "A route table, as medley tune writes it (default: the one that contexts use)"));
   explain->add_option("--op", given->op, "The operation");
   names_file(explain->add_option(
       "--step", given->step,

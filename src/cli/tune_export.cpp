@@ -17,17 +17,12 @@
 namespace medley::cli {
 namespace {
 
-/// The measured table: the one that is named, or the one that contexts look for.
-route::Table measured_table(const ExportArguments& given) {
-  return route::Table::load(tune::table_file({.options = {}, .file = given.table}));
-}
-
 void write_export(const std::string& file, const std::string& text) {
   core::write_file(file, [&](std::ostream& out) { out << text; });
 }
 
 int export_table(const ExportArguments& given) {
-  const route::Table table = measured_table(given);
+  const route::Table table = route::Table::load(route::table_to_read(given.table));
   const tune::Export exported = given.library == "nccl" ? tune::nccl_export(table) : tune::ucc_export(table);
   write_export(given.file, exported.text);
   fmt::print("{}: {} rules for {}\n", given.file, exported.rules, given.library);

@@ -10,7 +10,7 @@ struct ExportArguments {
   int ranks = 0;
   std::string library;  ///< nccl, openmpi or ucc
   std::string file;     ///< to write
-  std::string table;    ///< to read; empty: the one that contexts look for
+  std::string table;    ///< to read; empty: the one that contexts use
   std::string sizes;    ///< to measure, for openmpi
   double seconds = 60;
 };

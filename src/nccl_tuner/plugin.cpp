@@ -18,14 +18,9 @@ namespace {
 constexpr int log_warn = 2, log_info = 3;     // NCCL_LOG_WARN, NCCL_LOG_INFO
 constexpr unsigned long log_tuning = 1 | 64;  // NCCL_INIT and NCCL_TUNING: shown by NCCL_DEBUG=INFO alone
 
-std::filesystem::path table_file() {
-  if (const char* named = std::getenv("MEDLEY_TABLE")) return named;  // empty: no table, as in Medley's contexts
-  return route::cached_table();
-}
-
 Result make(void** context, std::size_t ranks, std::size_t nodes, Logger log) {
   *context = nullptr;
-  const std::filesystem::path file = table_file();
+  const std::filesystem::path file = route::default_table();  // as in Medley's contexts
   std::error_code none;
   if (file.empty() || (!std::getenv("MEDLEY_TABLE") && !std::filesystem::exists(file, none))) {
     if (log)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <medley/error.hpp>
 #include <tuple>
 
 #include "route/pair_name.hpp"
@@ -71,6 +72,23 @@ std::filesystem::path cached_table() {
   const char* home = std::getenv("HOME");
   if (!home || *home != '/') return {};
   return std::filesystem::path(home) / ".cache" / "medley" / "routes.json";
+}
+
+std::filesystem::path default_table() {
+  if (const char* named = std::getenv("MEDLEY_TABLE")) return named;
+  return cached_table();
+}
+
+std::filesystem::path table_to_read(const std::string& named) {
+  if (!named.empty()) return named;
+  const std::filesystem::path file = default_table();
+  std::error_code none;
+  if (file.empty() || !std::filesystem::exists(file, none)) {
+    throw Error(ErrorKind::invalid,
+                fmt::format("there is no route table{}: medley tune writes one, and --table names another",
+                            file.empty() ? "" : fmt::format(" {}", file.string())));
+  }
+  return file;
 }
 
 std::int64_t FusionRow::limit() const noexcept {

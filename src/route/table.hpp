@@ -110,5 +110,9 @@ MEDLEY_API std::string hash_of(std::string_view text);
 
 /// routes.json in $XDG_CACHE_HOME/medley or ~/.cache/medley; empty when there is no home directory.
 MEDLEY_API std::filesystem::path cached_table();
+/// The file that contexts read where no table is named: MEDLEY_TABLE's or, if that is unset, the cached one. Empty: none.
+MEDLEY_API std::filesystem::path default_table();
+/// The file that a command reads: `named` or, if that is empty, the default. Throws Error(invalid) where there is none.
+MEDLEY_API std::filesystem::path table_to_read(const std::string& named);
 
 }  // namespace medley::route

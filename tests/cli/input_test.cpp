@@ -51,6 +51,19 @@ TEST_F(Input, ATableToFollowIsReadable) {
   EXPECT_THAT(ended.err, HasSubstr("does not exist (on ranks 0, 1)")) << "names of files need not be UTF-8";
 }
 
+TEST_F(Input, WhereNoTableIsNamedItIsThatOfContexts) {
+  const Words words{"explain", "--op", "barrier", "--bytes", "0", "--ranks", "2"};
+  EXPECT_THAT(refusal(words), HasSubstr("there is no route table " + file("medley/routes.json")));
+  route::Table empty;
+  empty.machine = route::this_machine();
+  empty.save(file("medley/routes.json"));
+  EXPECT_THAT(run(words).out, HasSubstr("table " + file("medley/routes.json")));
+  empty.save(file("other.json"));
+  EXPECT_THAT(run(words, {{"MEDLEY_TABLE", file("other.json")}}).out, HasSubstr("table " + file("other.json")));
+  EXPECT_EQ(run(words, {{"MEDLEY_TABLE", ""}}).err,
+            "medley: there is no route table: medley tune writes one, and --table names another\n");
+}
+
 TEST_F(Input, ATableToWriteIsTriedBeforeMeasuring) {
   std::ofstream(file("empty.json")) << "{}";
   EXPECT_THAT(refusal({"tune", "-n", "2", "-o", "/proc/x.json"}), HasSubstr("cannot write /proc/x.json"));

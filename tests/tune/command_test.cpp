@@ -30,6 +30,7 @@ TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
   ASSERT_EQ(first.status, 0) << first.err;
   const route::Table table = route::Table::load(file("t.json"));
   ASSERT_FALSE(table.cells().empty());
+  EXPECT_THAT(first.out, HasSubstr("hash " + table.hash()));
   for (const route::Cell& cell : table.cells()) EXPECT_GE(cell.routes.front().samples, 8) << "fewer choose at random";
   EXPECT_EQ(table.machine.libraries.count("shm"), 1u);
   const Ended second = run(tune_words("1"));
