@@ -2,6 +2,7 @@
 #include "tune/bench_job.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -103,6 +104,13 @@ void say(const tune::BenchJob& job) {
   }
   if (!job.follows_table) return;
   if (!job.table.path.empty()) fmt::print(stderr, "medley bench: auto by {} ({})\n", job.table.path, job.table.hash);
+  if (!job.not_open.empty()) {
+    const bool one = job.not_open.size() == 1;
+    fmt::print(
+        stderr,
+        "medley bench: the table chooses {}, which {} not open, so auto takes other routes; add {} to --backends\n",
+        fmt::join(job.not_open, ", "), one ? "is" : "are", one ? "it" : "them");
+  }
   if (!job.table.note.empty()) fmt::print(stderr, "medley bench: {}\n", job.table.note);
 }
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "route/table.hpp"
 #include "tune/mix_step.hpp"
 #include "tune/rank_setup.hpp"
+#include "tune/winners.hpp"
 
 namespace medley::tune {
 namespace {
@@ -21,13 +23,29 @@ const char* counts_name(const BenchRow& row) {
   return row.counts == Counts::skewed ? "skewed" : "uniform";
 }
 
-BenchJob job_of(const Context& context, const JobClock& clock, const std::vector<std::string>& backends) {
-  return {.rank = context.rank(),
-          .ranks = context.size(),
-          .hosts = route::shape_of(clock.hosts()).hosts,
-          .clocks_compared = clock.compared(),
-          .follows_table = std::find(backends.begin(), backends.end(), "auto") != backends.end(),
-          .table = context.table()};
+std::set<std::string> chosen_backends(const route::Table& table, Memory memory, int hosts) {
+  if (table.step) return table.step->memory == memory ? table.step->backends() : std::set<std::string>{};
+  std::set<std::string> names;
+  for (const Winner& winner : winners(table)) {
+    if (winner.memory == memory && winner.shape.hosts <= hosts) names.insert(winner.route.backend);
+  }
+  return names;
+}
+
+BenchJob job_of(const Context& context, const JobClock& clock, const BenchOptions& options) {
+  const std::vector<std::string>& backends = options.wanted.backends;
+  BenchJob job{.rank = context.rank(),
+               .ranks = context.size(),
+               .hosts = route::shape_of(clock.hosts()).hosts,
+               .clocks_compared = clock.compared(),
+               .follows_table = std::find(backends.begin(), backends.end(), "auto") != backends.end(),
+               .table = context.table()};
+  if (job.rank != 0 || !job.follows_table || job.table.path.empty()) return job;
+  const std::vector<std::string> open = available_backends(context);
+  for (const std::string& name : chosen_backends(route::Table::load(job.table.path), options.memory, job.hosts)) {
+    if (std::find(open.begin(), open.end(), name) == open.end()) job.not_open.push_back(name);
+  }
+  return job;
 }
 
 }  // namespace
@@ -53,7 +71,7 @@ std::variant<BenchResult, MixResult> run_bench(const BenchRequest& request, cons
   // What stages CUDA memory, and NCCL over sockets, have threads beside the rank's own.
   if (options.memory == Memory::host) bind_to_core(context);
   JobClock clock(context);
-  const BenchJob job = job_of(context, clock, backends);
+  const BenchJob job = job_of(context, clock, options);
   hooks.begin(job);
   if (!request.mixes.empty()) {
     MixOptions mixes{.mixes = request.mixes, .backends = backends, .memory = options.memory};

@@ -27,6 +27,8 @@ struct BenchJob {
   /// Auto is measured: by `table` or, where that has no path, by the built-in order.
   bool follows_table = false;
   TableInfo table{};
+  /// On rank 0: backends that the table chooses for such memory and hosts, and that are not open, so that auto takes others.
+  std::vector<std::string> not_open{};
 };
 
 struct BenchResult {

@@ -6,13 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_fixture.hpp"
-#include "route/table.hpp"
+#include "route/tables.hpp"
 
 namespace medley {
 namespace {
 
 using test::Process;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class TuneCommand : public test::CommandTest {
  protected:
@@ -116,6 +117,17 @@ TEST_F(TuneCommand, BenchRefusesAnAlgorithmThatNoOperationHas) {
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.err, HasSubstr("no operation has an algorithm 'rnig'; there are "));
   EXPECT_THAT(wrong.err, HasSubstr("ring"));
+}
+
+TEST_F(TuneCommand, BenchNamesTheBackendsOfTheTableThatAreNotOpen) {
+  route::tuned_table().save(file("t.json"));  // shm and mpi
+  const Ended closed =
+      run({"bench", "-n", "2", "--op", "barrier", "--backends", "shm,auto", "--table", file("t.json")});
+  EXPECT_EQ(closed.status, 0);
+  EXPECT_THAT(closed.err, HasSubstr("the table chooses mpi, which is not open"));
+  route::small_table().save(file("t.json"));  // shm alone
+  const Ended open = run({"bench", "-n", "2", "--op", "barrier", "--backends", "shm,auto", "--table", file("t.json")});
+  EXPECT_THAT(open.err, Not(HasSubstr("not open")));
 }
 
 TEST_F(TuneCommand, BenchMeasuresABackendsOwnAlgorithms) {
