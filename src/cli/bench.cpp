@@ -16,6 +16,7 @@
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
+#include "cli/via_messages.hpp"
 #include "tune/check_request.hpp"
 #include "tune/sizes.hpp"
 
@@ -58,14 +59,18 @@ tune::BenchRequest request_of(const BenchArguments& given) {
 std::string table_of(const tune::BenchResult& result) {
   Table table(
       {"op", "bytes", "memory", "backend", "algorithm", "median µs", "mad", "p99", "algbw GB/s", "busbw GB/s", ""});
+  bool legend = false;
   for (const tune::BenchRow& row : result.rows) {
+    const bool filled = row.algorithm == "filled";
+    legend = legend || filled;
     const std::string op = fmt::format("{}{}", name(row.op), row.counts == tune::Counts::skewed ? " skewed" : "");
     table.add({op, size_text(static_cast<std::int64_t>(row.bytes)), std::string(name(row.memory)), row.backend,
-               row.algorithm, fmt::format("{:.2f}", row.time.median), fmt::format("{:.2f}", row.time.mad),
-               fmt::format("{:.2f}", row.time.p99), fmt::format("{:.3f}", row.algbw), fmt::format("{:.3f}", row.busbw),
+               filled ? via_messages : row.algorithm, fmt::format("{:.2f}", row.time.median),
+               fmt::format("{:.2f}", row.time.mad), fmt::format("{:.2f}", row.time.p99),
+               fmt::format("{:.3f}", row.algbw), fmt::format("{:.3f}", row.busbw),
                result.routes_compete && row.fastest ? "fastest" : ""});
   }
-  return table.str();
+  return table.str() + (legend ? via_messages_legend : "");
 }
 
 /// Hierarchical backends are compared separately from single libraries.

@@ -45,6 +45,13 @@ tune::ExplainRequest request_of(const ExplainArguments& given) {
   return request;
 }
 
+/// A low confidence matters little where the second is as fast.
+std::string lead_of_first(const std::vector<tune::ExplainedRoute>& routes) {
+  if (routes.size() < 2) return "";
+  return fmt::format("; the next takes {:.1f} % longer",
+                     100 * (routes[1].timing.median_us / routes[0].timing.median_us - 1));
+}
+
 void print(const tune::Explanation& answer, const std::string& path) {
   fmt::print("{} of {} bytes, {} memory, {}\ntable {} ({}), measured on {}\n\n", name(answer.asked.op),
              answer.asked.bytes, name(answer.asked.memory), route::text(answer.shape), path, answer.table_hash,
@@ -59,7 +66,8 @@ void print(const tune::Explanation& answer, const std::string& path) {
   fmt::print("route: {}/{}\n", answer.route.backend, answer.route.algorithm);
   for (const std::string& line : answer.why) fmt::print("  {}\n", line);
   if (answer.routes.empty()) return;
-  fmt::print("  confidence that the row's first is the fastest: {:.1f} %\n\n", 100 * answer.confidence);
+  fmt::print("  confidence that the row's first is the fastest: {:.1f} %{}\n\n", 100 * answer.confidence,
+             lead_of_first(answer.routes));
   Table rows({"", "route", "median µs", "95 % interval", "samples", "against the route"});
   for (const auto& [timing, slower, taken] : answer.routes) {
     rows.add({taken ? "*" : "", timing.route.backend + "/" + timing.route.algorithm,

@@ -5,6 +5,7 @@
 
 #include "cli/command.hpp"
 #include "cli/table.hpp"
+#include "cli/via_messages.hpp"
 
 namespace medley::cli {
 namespace {
@@ -23,11 +24,11 @@ std::string text_of(const BuildInfo& info) {
     const Op op = static_cast<Op>(i);
     std::vector<std::string> row{std::string(name(op))};
     for (const BackendAbilities& known : info.backends) {
-      if (known.info.available) row.emplace_back(known.does(op) ? "native" : "filled");
+      if (known.info.available) row.emplace_back(known.does(op) ? "native" : via_messages);
     }
     operations.add(row);
   }
-  return text + operations.str();
+  return text + operations.str() + "\n" + via_messages_legend;
 }
 
 }  // namespace

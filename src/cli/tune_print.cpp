@@ -5,6 +5,7 @@
 #include "cli/sizes.hpp"
 #include "cli/table.hpp"
 #include "compress/spec.hpp"
+#include "route/choose.hpp"
 #include "tune/step_report.hpp"
 
 namespace medley::cli {
@@ -16,13 +17,22 @@ std::string route_text(const Choice& route) {
   return route.backend + (compress::is_compressed(route.algorithm) ? "" : "/") + route.algorithm;
 }
 
+/// At the size where it leads most.
+std::string against_rival(const tune::Winner& winner) {
+  if (winner.ahead <= 0) return "";
+  const std::string rival = route_text(winner.rival);
+  if (winner.ahead > route::near_ratio) return fmt::format("up to {:.2f}x as fast as {}", winner.ahead, rival);
+  if (winner.ahead >= 1 / route::near_ratio) return fmt::format("as fast as {}", rival);
+  return fmt::format("slower alone than {}", rival);
+}
+
 /// One table per shape: a line per size range that one route wins.
 std::string winners_text(const route::Table& table) {
-  Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "ahead of the next by up to"});
+  Table lines({"shape", "memory", "op", "dtype", "from", "to", "route", "against the best other backend"});
   for (const tune::Winner& w : tune::winners(table)) {
     lines.add({fmt::format("{} x {}", w.shape.hosts, w.shape.ranks_per_host), std::string(name(w.memory)),
                std::string(name(w.op)), std::string(name(w.dtype)), size_of_border(w.from), size_of_border(w.to),
-               route_text(w.route), w.ahead > 0 ? fmt::format("{:.2f}x {}", w.ahead, route_text(w.rival)) : ""});
+               route_text(w.route), against_rival(w)});
   }
   return lines.str();
 }

@@ -76,18 +76,28 @@ ExplainedOperation explained(const route::Table& table, const route::Table& cell
   return out;
 }
 
+/// Why the table's step is not the one asked for; empty: it is.
+std::string why_other_step(const route::TunedStep& tuned, const std::string& name, const std::string& hash,
+                           Memory memory) {
+  if (tuned.memory != memory)
+    return fmt::format("{} on {} memory, not {}", tuned.name, medley::name(tuned.memory), medley::name(memory));
+  if (tuned.operations == hash) return {};
+  if (tuned.name != name) return fmt::format("another step ({})", tuned.name);
+  return fmt::format("{} on {}, and the operations, their sizes or the computation differ", name,
+                     route::text(tuned.shape));
+}
+
 }  // namespace
 
 StepExplanation explain_step(const route::Table& table, const std::string& name,
                              const std::vector<StepOperation>& operations, const std::string& hash, Memory memory) {
   StepExplanation out{.name = name, .table_hash = table.hash(), .measured_on = table.machine.cpu, .library = {}};
-  if (table.step && table.step->operations == hash && table.step->memory == memory) {
-    out.tuned = table.step;
-  } else if (table.step) {
-    out.note = fmt::format("the table was tuned for another step ({}); medley tune --for this one measures it",
-                           table.step->name);
-  } else {
+  if (!table.step) {
     out.note = "the table is of single operations; medley tune --for this step measures it under load";
+  } else if (const std::string other = why_other_step(*table.step, name, hash, memory); !other.empty()) {
+    out.note = fmt::format("the table was tuned for {}; medley tune --for this one measures it", other);
+  } else {
+    out.tuned = table.step;
   }
   const route::Table cells = without_step(table);
   const route::StepTiming* best = out.tuned ? out.tuned->best_library() : nullptr;

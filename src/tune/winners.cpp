@@ -8,16 +8,16 @@
 namespace medley::tune {
 namespace {
 
-/// In the rows that it holds, against the fastest of the others in each.
+/// In the rows that it holds, against the fastest over another backend: algorithms of one library say little.
 void compare_with_others(const route::Chosen& chosen, Winner& winner) {
   for (const route::Cell* cell : chosen.cells) {
     const route::Timing* taken = cell->find(winner.route);
     if (!taken || cell->key.bytes < winner.from || cell->key.bytes > winner.to) continue;
     for (const route::Timing& other : cell->routes) {
-      if (other.route == winner.route) continue;
+      if (other.route.backend == winner.route.backend) continue;
       const double ratio = other.median_us / taken->median_us;
       if (ratio > winner.ahead) winner.ahead = ratio, winner.rival = other.route;
-      break;  // the fastest of the others
+      break;  // the fastest of them
     }
   }
 }

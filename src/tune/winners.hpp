@@ -16,8 +16,10 @@ struct Winner {
   route::DTypeClass dtype{};
   std::int64_t from = 0, to = 0;  ///< INT64_MAX: all larger sizes
   Choice route;
-  double ahead = 0;  ///< the most by which it beats the fastest other route of a row; 0: it has no rival
-  Choice rival{};    ///< in that row
+  /// In the row where that is largest, the time of the fastest route over another backend over its own. Below 1 it is
+  /// slower alone, as routes of a step can be. 0: no other backend was measured.
+  double ahead = 0;
+  Choice rival{};  ///< in that row
 };
 
 /// By shape, memory, operation, class of element types and size.

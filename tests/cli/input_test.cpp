@@ -108,13 +108,5 @@ TEST_F(Input, OptionsWithoutEffectAreRefused) {
   refused({"tune", "--table", file("t.json"), "-o", file("o"), "--export", "ucc", "--backends", "ucx"});
 }
 
-TEST_F(Input, TheHelpNamesNoTypesOfTheParser) {
-  for (const char* command : {"bench", "explain", "plan", "replay", "run", "soak", "tune", "watch"}) {
-    const Ended help = run({command, "--help"});
-    EXPECT_EQ(help.status, 0);
-    EXPECT_THAT(help.out, AllOf(HasSubstr(" N "), Not(HasSubstr("INT")), Not(HasSubstr("FLOAT")))) << command;
-  }
-}
-
 }  // namespace
 }  // namespace medley::test

@@ -12,6 +12,7 @@ namespace medley {
 namespace {
 
 using test::Process;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -46,6 +47,9 @@ TEST_F(TuneCommand, WritesATableAndASecondCallGoesOnWithIt) {
   EXPECT_EQ(answer["reason"], "table");
   EXPECT_EQ(answer["route"]["backend"], "shm");
   EXPECT_EQ(answer["table"], more.hash());
+  const Ended shown =
+      run({"explain", "--table", file("t.json"), "--op", "all_reduce", "--bytes", "64", "--ranks", "2"});
+  EXPECT_THAT(shown.out, ContainsRegex("is the fastest: [0-9.]+ %; the next takes [0-9.]+ % longer"));
 
   const Ended bench =
       run({"bench", "-n", "2", "--op", "all_reduce,all_to_allv", "--sizes", "64:64", "--backends", "shm,auto",
@@ -166,7 +170,11 @@ TEST_F(TuneForAStep, TheTableRecordsTheStepAndContextsTakeItsRoutes) {
   for (const auto& row : answer["rows"]) EXPECT_EQ(row["reason"], "step");
   EXPECT_EQ(answer["library"], table.step->best_library()->name);
   const Ended other = run({"explain", "--table", file("t.json"), "--step", "dense"});
-  EXPECT_THAT(other.out, HasSubstr("the table was tuned for another step (moe)"));
+  EXPECT_THAT(other.out, HasSubstr("the table was tuned for another step (moe);"));
+  const Ended memory = run({"explain", "--table", file("t.json"), "--step", "moe", "--memory", "cuda"});
+  EXPECT_THAT(memory.out, HasSubstr("the table was tuned for moe on host memory, not cuda;"));
+  const Ended ranks = run({"explain", "--table", file("t.json"), "--step", "moe", "--ranks", "4"});
+  EXPECT_THAT(ranks.out, HasSubstr("the table was tuned for moe on 1 host x 2 ranks, and the operations, their sizes"));
 }
 
 TEST_F(TuneForAStep, TooShortATimeGivesTheBestLibrary) {

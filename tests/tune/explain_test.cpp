@@ -17,7 +17,9 @@
 namespace medley::tune {
 namespace {
 
+using route::cell;
 using route::small_table;
+using route::timing;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -87,10 +89,20 @@ TEST(Winners, AreRangesOfSizesWithWhatTheyBeat) {
   EXPECT_EQ(all[0].route.algorithm, "native");
   EXPECT_EQ(all[0].to + 1, all[1].from);
   EXPECT_EQ(all[1].to, INT64_MAX);
-  EXPECT_DOUBLE_EQ(all[1].ahead, 2);
-  EXPECT_EQ(all[1].rival.algorithm, "native");
+  EXPECT_EQ(all[1].ahead, 0) << "its rivals are algorithms of the same library";
   EXPECT_EQ(all[2].op, Op::all_to_all);
-  EXPECT_EQ(all[2].ahead, 0);
+  route::Table table = small_table();
+  table.put(cell(Op::all_to_all, {1, 2}, 4096,
+                 {timing("shm", "pairwise", 3), timing("shm", "linear", 4), timing("mpi", "native", 6)}));
+  const Winner winner = winners(table).back();
+  EXPECT_DOUBLE_EQ(winner.ahead, 2);
+  EXPECT_EQ(winner.rival, (Choice{"mpi", "native"}));
+}
+
+TEST(Winners, ARouteOfAStepMayBeSlowerAlone) {
+  route::Table table = route::tuned_table();  // all_to_all over mpi
+  table.put(cell(Op::all_to_all, {1, 2}, 4096, {timing("shm", "pairwise", 3), timing("mpi", "pairwise", 6)}));
+  EXPECT_DOUBLE_EQ(winners(table).back().ahead, 0.5);
 }
 
 TEST(Mixes, AreComparedWithTheBestLibraryAndTheBestPair) {
