@@ -183,7 +183,7 @@ void add_explain(CLI::App& app) {
       ->needs("--step")
       ->check(between(0.0, 1e6))
       ->capture_default_str();
-  explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K");
+  explain->add_option("--bytes", given->bytes, "Size of the whole tensor, such as 64K")->type_name("SIZE");
   explain
       ->add_option("--ranks", given->request.ranks,
                    "Ranks of the comm, or of the step's world (default there: as it was tuned)")

@@ -79,5 +79,6 @@ def run_over(backend: str, size: int, function: Callable[..., Any], *arguments: 
         try:
             return run(size, function, *arguments, timeout=60)
         except queue.Empty:
-            print(f"{arguments}: gloo did not end; once more", file=sys.stderr)
+            words = " ".join(str(word) for word in arguments)
+            print(f"{function.__name__} {words}: torch's gloo did not end; this runs it once more", file=sys.stderr)
     return run(size, function, *arguments)
