@@ -124,6 +124,11 @@ std::unique_ptr<LaneState> ContextState::connect(CommState& comm, const Ready& r
 }
 
 void ContextState::make_lanes(CommState& comm) {
+  for (const BackendInfo& info : infos) {
+    if (!info.available)
+      comm.refusals.emplace_back(info.name,
+                                 fmt::format("backend \"{}\" is not available here: {}", info.name, info.reason));
+  }
   std::vector<const Ready*> to_stage;
   for (const Ready& ready : backends_) {
     if (std::string why = ready.backend->refuses(comm.world_ranks); !why.empty()) {

@@ -91,7 +91,7 @@ class CommState {
   std::shared_ptr<Engine> engine;
   std::weak_ptr<ContextState> context;
   std::vector<std::unique_ptr<LaneState>> lanes;  ///< in order of preference
-  /// Backends of the context that cannot serve these ranks, and why.
+  /// Backends that are not available here or cannot serve these ranks, and why.
   std::vector<std::pair<std::string, std::string>> refusals;
   Routing routing;
   LaneState* last_named = nullptr;  ///< the lane of the last message whose call named a backend

@@ -109,7 +109,7 @@ const Route& Engine::route(CommState& comm, const Call& call, std::string_view b
                             name(call.memory), why_not_staged(comm, call)),
                 {.op = call.op, .comm = comm.name, .backend = std::string(backend)});
   }
-  std::string why = fmt::format("backend \"{}\" is not available here", backend);
+  std::string why = fmt::format("backend \"{}\" is not one of this context's", backend);
   for (const auto& [refusing, reason] : comm.refusals) {
     if (refusing == backend) why = reason;
   }

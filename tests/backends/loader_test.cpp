@@ -90,6 +90,18 @@ TEST(plugins, a_context_without_names_uses_what_works_and_tells_about_the_rest) 
     context.world().all_reduce(numbers, sum);
     context.world().all_reduce(numbers, sum, {.backend = "plain"});
     EXPECT_EQ(numbers[2], 9);
+    const auto refusal = [&](const char* backend) -> std::string {
+      try {
+        context.world().all_reduce(numbers, sum, {.backend = backend});
+      } catch (const Error& error) {
+        return error.what();
+      }
+      return "accepted";
+    };
+    const std::string lacking = refusal("lacking"), smoke = refusal("smoke");
+    EXPECT_NE(lacking.find("not available here: there is no such network here; this comm has"), std::string::npos)
+        << lacking;
+    EXPECT_NE(smoke.find("\"smoke\" is not one of this context's; this comm has"), std::string::npos) << smoke;
   });
 }
 
