@@ -19,12 +19,18 @@ std::ptrdiff_t files_of(const nlohmann::ordered_json& run, const std::string& st
                        [&](const auto& file) { return file["status"] == status; });
 }
 
+/// ", 2 files that …"; nothing where there are none.
+std::string also(std::ptrdiff_t files, const char* which) {
+  return files == 0 ? "" : fmt::format(", {} file{} {}", files, files == 1 ? "" : "s", which);
+}
+
 void print_run(const nlohmann::ordered_json& run) {
-  fmt::print("{}: {} files used, {} not used, {} refused\n", run["name"].get<std::string>(), files_of(run, "used"),
-             files_of(run, "not used"), files_of(run, "refused"));
+  const std::ptrdiff_t shown = files_of(run, "used");
+  fmt::print("{}: shows {} file{}{}{}\n", run["name"].get<std::string>(), shown, shown == 1 ? "" : "s",
+             also(files_of(run, "not used"), "left out"), also(files_of(run, "refused"), "that cannot be read"));
   for (const auto& file : run["files"]) {
     if (file["status"] == "refused")
-      fmt::print("  refused {}: {}\n", file["file"].get<std::string>(), file["why"].get<std::string>());
+      fmt::print("  cannot read {}: {}\n", file["file"].get<std::string>(), file["why"].get<std::string>());
   }
   for (const auto& finding : run["findings"]) {
     if (finding["headline"].get<bool>()) fmt::print("  {}\n", finding["sentence"].get<std::string>());

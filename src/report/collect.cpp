@@ -90,6 +90,8 @@ class Collector {
       return add_lines(path, path.stem().native());
     try {
       add_file(path);
+    } catch (const Json::parse_error& problem) {
+      note(name_of(path), kind_, "refused", fmt::format("it is not JSON from byte {} on", problem.byte));
     } catch (const std::exception& problem) {
       note(name_of(path), kind_, "refused", problem.what());
     }

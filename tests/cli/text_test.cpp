@@ -1,6 +1,8 @@
 // What commands print is in words of users, not of the parser or of the sources.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "cli/command_fixture.hpp"
 
 namespace medley::test {
@@ -25,6 +27,18 @@ TEST_F(Text, TablesSayInWordsWhatALibraryLacks) {
   if (run({"info", "--json", "-"}).out.find("\"filled\"") == std::string::npos)
     GTEST_SKIP() << "every backend here has every operation";
   EXPECT_THAT(run({"info"}).out, HasSubstr("\nvia messages: the library lacks the operation"));
+}
+
+TEST_F(Text, ReportCountsFilesInWords) {
+  const auto counted = [this] { return run({"report", file("out"), "-o", file("report.html")}).out; };
+  std::filesystem::create_directories(file("out"));
+  run({"info", "--json", file("out/info.json")});
+  EXPECT_THAT(counted(), HasSubstr("/out: shows 1 file\n"));
+  std::ofstream(file("out/notes.txt")) << "later";
+  std::ofstream(file("out/more.txt")) << "later";
+  std::ofstream(file("out/bench.json")) << "{";
+  EXPECT_THAT(counted(), HasSubstr("/out: shows 1 file, 2 files left out, 1 file that cannot be read\n"
+                                   "  cannot read bench.json: it is not JSON from byte 2 on\n"));
 }
 
 }  // namespace
