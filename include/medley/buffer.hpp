@@ -86,7 +86,8 @@ template <typename R>
 concept ElementRange =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
 
-// Ranges of numbers that no operation takes, such as std::vector<unsigned>, convert to one readable error.
+// Ranges of numbers that no operation takes, such as std::vector<unsigned>. Using one is a compile error that says what
+// operations take.
 template <typename R>
 concept ForeignRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     std::is_arithmetic_v<std::ranges::range_value_t<R>> && !ElementRange<R>;

@@ -30,17 +30,22 @@ std::string told(const medley::Error& error) {
   return text;
 }
 
+/// The victim lives until all have finished what it took part in.
+void let_all_finish(medley::Comm& world) {
+  std::vector<float> done(1);
+  for (int rank : {0, 2}) {
+    if (world.rank() == victim) world.recv(done, rank);
+    if (world.rank() == rank) world.send(done, victim);
+  }
+}
+
 void live(const std::string& moment, medley::Comm& world, medley::Comm& survivors) {
   const auto die_when = [&](const char* now) {
     if (world.rank() == victim && moment == now) raise(SIGKILL);
   };
   std::vector<float> large(1 << 20, 1.0f);
   world.all_reduce(large, medley::sum);
-  std::vector<float> done(1);  // the victim lives until all have finished what it took part in
-  for (int rank : {0, 2}) {
-    if (world.rank() == victim) world.recv(done, rank);
-    if (world.rank() == rank) world.send(done, victim);
-  }
+  let_all_finish(world);
   die_when("before");
   if (moment == "receive" && world.rank() != victim) world.recv(large, victim);
   die_when("receive");
@@ -85,6 +90,7 @@ int go_on_without_mpi() {
   medley::Comm world = context.world();
   medley::Comm survivors = world.subset({0, 2});
   world.barrier({.backend = "mpi"});
+  let_all_finish(world);
   if (world.rank() == victim) raise(SIGKILL);
   try {
     world.barrier({.backend = "mpi"});
