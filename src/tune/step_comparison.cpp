@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t rounds_again = 4;
 // A library that other work slowed down at first gets another chance, unless it is this far behind
 constexpr double far_too_slow = 5;
+// A long step needs only one sample to show that a library is this far behind
+constexpr double too_slow_again = 1.5;
 constexpr double near_library = 1.1;  // a library this close to the best one may be the best one
 // A mix must gain more than this, and two libraries this close are equally fast: as much differs from one job to the
 // next, by where ranks and memory are.
@@ -64,12 +66,15 @@ StepSearch::Pool StepSearch::libraries_to_measure_again() {
 
 /// The few samples at first may all have met other work on the machine. False when the time is over.
 bool StepSearch::measure_libraries_again() {
-  const Pool pool = libraries_to_measure_again();
-  Samples samples;
+  Pool pool = libraries_to_measure_again();
   for (std::size_t round = 0; round < rounds_again; ++round) {
+    Samples samples;
     if (!run_round(pool, 1, samples)) return false;
+    for (std::size_t i = 0; i < pool.size(); ++i) pool[i]->fresh_us.push_back(samples[i].front());
+    const double best_us = median(best_library()->fresh_us);
+    if (round == 0 && best_us >= long_step_us)
+      std::erase_if(pool, [&](const StepCandidate* one) { return one->fresh_us.front() > too_slow_again * best_us; });
   }
-  for (std::size_t i = 0; i < pool.size(); ++i) pool[i]->fresh_us = samples[i];
   return true;
 }
 
@@ -79,8 +84,9 @@ bool StepSearch::worth_improving() const {
     if (one.us.empty()) return false;
     if (one.library) needed_us += static_cast<double>(rounds_again) * cost_us(median(one.us));
   }
+  // A mix is compared with two libraries or so, and needs more than the least blocks to be surely faster.
   if (const StepCandidate* best = best_library())
-    needed_us += 2 * static_cast<double>(least_blocks * least_pairs_of_block) * cost_us(median(best->us));
+    needed_us += 3 * static_cast<double>((least_blocks + 2) * least_pairs_of_block) * cost_us(median(best->us));
   return needed_us <= job_.left_us(1) - job_.left_us(share_of_improving);
 }
 
@@ -238,12 +244,8 @@ double StepSearch::needed_seconds() const {
   const StepCandidate* const library = best_library();
   if (!library) return 0;
   const double sample_us = cost_us(median(latest(*library)));  // what comes later is about as fast
-  const auto halving_us = [&](std::size_t count) {
-    return static_cast<double>(least_halving_rounds * count) *
-           std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
-  };
   // The second search for a change of the leader ends it, as it finds none.
-  const double improving_us = halving_us(candidates_.size()) + 2 * halving_us(changes_ + 1);
+  const double improving_us = halving_us(candidates_.size(), sample_us) + 2 * halving_us(changes_ + 1, sample_us);
   double end_us = comparing_us(sample_us);
   for (const StepCandidate& one : candidates_) {
     if (one.library && !one.us.empty())

@@ -20,7 +20,8 @@ constexpr std::size_t most_halving_rounds = 20;  // of a first halving, by the t
 constexpr double part_of_time = 0.15;            // of what is left, for a first halving
 constexpr double too_slow_to_win = 2;            // after three samples, an assignment this far behind cannot win
 constexpr std::size_t samples_to_exclude = 3;
-constexpr double most_resting = 0.05;  // of the time that is left, for one rest
+constexpr std::size_t least_neighbours = 4, most_neighbours = 64;  // tried together
+constexpr double most_resting = 0.05;                              // of the time that is left, for one rest
 
 /// The least of the medians; 0: nothing was measured.
 double least_median(const std::vector<StepCandidate*>& pool) {
@@ -89,8 +90,10 @@ void StepSearch::measure_at_first() {
     double best = INFINITY;
     for (const StepCandidate& one : candidates_) best = std::min(best, at_best(one.us));
     pool.clear();
+    // Other work slows a short sample down by any factor, a long one hardly by this one.
+    const std::size_t enough = best >= long_step_us ? 1 : samples_to_exclude;
     for (StepCandidate& one : candidates_) {
-      if (round < samples_to_exclude || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
+      if (round < enough || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
     }
     Samples ignored;
     if (!run_round(pool, share_at_first, ignored)) return;
@@ -129,24 +132,23 @@ StepSearch::Halved StepSearch::halve(Pool pool, double share) {
     bool in_time = true;
     for (std::size_t round = 0; in_time && round < rounds; ++round) in_time = run_round(pool, share, samples);
     const Pool ordered = sorted(pool, samples);
-    if (!in_time) {  // not all have the same number of samples: those without keep their place behind the others
-      Pool whole = ordered;
-      for (StepCandidate* one : pool) {
-        if (std::find(whole.begin(), whole.end(), one) == whole.end()) whole.push_back(one);
-      }
-      return {whole, false};
-    }
+    if (!in_time) return {ordered, false};
     pool.assign(ordered.begin(), ordered.begin() + static_cast<std::ptrdiff_t>((ordered.size() + 1) / 2));
   }
   return {pool, true};
 }
 
+double StepSearch::halving_us(std::size_t count, double sample_us) {
+  return static_cast<double>(least_halving_rounds * count) *
+         std::log2(static_cast<double>(std::max<std::size_t>(count, 2))) * sample_us;
+}
+
 /// How many candidates successive halving can take in what is left of this share of the time.
 std::size_t StepSearch::affordable(double share) const {
   const double sample_us = leader_ && !leader_->us.empty() ? cost_us(median(leader_->us)) : 0;
-  if (sample_us <= 0) return 64;
-  // Later halvings take as long again
-  return static_cast<std::size_t>(job_.left_us(share) / sample_us / (2 * least_halving_rounds));
+  std::size_t count = most_neighbours;
+  while (count > least_neighbours && halving_us(count + 1, sample_us) > job_.left_us(share)) --count;
+  return count;
 }
 
 /// The assignments that differ from this one in one slot and were not tried yet, as many as there is time for.
@@ -155,7 +157,7 @@ StepSearch::Neighbours StepSearch::neighbours(const StepCandidate& leader, const
   const Assignment base = leader.assignment;
   std::size_t most = 0;
   for (const auto& routes : alternatives) most = std::max(most, routes.size());
-  const std::size_t limit = std::clamp<std::size_t>(affordable(share_of_improving), 4, 64);
+  const std::size_t limit = affordable(share_of_improving);
   Pool found;
   for (std::size_t place = 0; place < most; ++place) {  // the most promising routes of all slots first
     for (std::size_t slot = 0; slot < slots.size(); ++slot) {
@@ -174,6 +176,16 @@ StepSearch::Neighbours StepSearch::neighbours(const StepCandidate& leader, const
   return {std::move(found), true};
 }
 
+void StepSearch::lead_with_fastest() {
+  Pool pool;
+  Samples samples;
+  for (StepCandidate& one : candidates_) {
+    pool.push_back(&one);
+    samples.push_back(one.us);
+  }
+  if (const Pool ordered = sorted(pool, samples); !ordered.empty()) leader_ = ordered.front();
+}
+
 void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives) {
   changes_ = std::transform_reduce(alternatives.begin(), alternatives.end(), std::size_t{0}, std::plus<>(),
                                    [](const auto& routes) { return routes.size(); });
@@ -186,8 +198,9 @@ void StepSearch::improve(const std::vector<StepSlot>& slots, const std::vector<s
     if (one.us.empty() || at_best(one.us) <= too_slow_to_win * best) pool.push_back(&one);
   }
   const Halved first = halve(std::move(pool), share_of_improving);
+  if (!first.in_time) return lead_with_fastest();
   leader_ = first.pool.front();
-  searched_ = first.in_time ? Searched::in_part : Searched::interrupted;
+  searched_ = Searched::in_part;
   while (!job_.over(share_of_improving)) {
     Neighbours changed = neighbours(*leader_, slots, alternatives);
     if (!changed.pool.empty()) {

@@ -67,14 +67,16 @@ class StepSearch {
   /// A few samples of each candidate so far, at least one even if the time is short: the fallback of everything that
   /// follows.
   void measure_at_first();
+  /// Takes the fastest candidate so far for the comparison with the libraries.
+  void lead_with_fastest();
   /// Successive halving among all candidates, then among the leader and what differs from it in one slot, as long as
   /// that helps. `alternatives`: routes for each slot.
   void improve(const std::vector<StepSlot>& slots, const std::vector<std::vector<Choice>>& alternatives);
   /// Measures all libraries again, then compares the leader on fresh samples with those that come close to the fastest,
   /// in blocks over some seconds, until they agree which is faster.
   void compare_with_libraries();
-  /// Whether what would be left after improving suffices to compare anything with a library. If not, all time is for the
-  /// libraries.
+  /// Whether what would be left after improving suffices to compare a mix with the libraries. If not, all time is for
+  /// that.
   bool worth_improving() const;
 
   StepVerdict verdict() const;
@@ -103,9 +105,11 @@ class StepSearch {
   Pool libraries_to_measure_again();
   bool measure_libraries_again();
   std::size_t rounds_for(const Pool& pool, double share) const;
+  /// What successive halving of so many takes.
+  static double halving_us(std::size_t count, double sample_us);
   std::size_t affordable(double share) const;
   struct Halved {
-    Pool pool;  ///< fastest first
+    Pool pool;  ///< fastest first; those without a sample are missing
     bool in_time;
   };
   Halved halve(Pool pool, double share);

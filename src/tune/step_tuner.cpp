@@ -75,7 +75,7 @@ class StepTuner {
     search_.measure_at_first();
     if (settled && still_holds(*before)) return;
     keep();
-    if (search_.worth_improving()) improve();
+    search_.worth_improving() ? improve() : search_.lead_with_fastest();
     search_.compare_with_libraries();
     keep();
   }

@@ -351,6 +351,49 @@ TEST(StepSearch, LongStepsEndInTimeAndAllTimeIsForTheLibraries) {
   EXPECT_FALSE(searched.verdict().settled);
 }
 
+/// Libraries and pairs on a step of a tenth of a second, as of a training program; what the search says after this time.
+StepVerdict verdict_on_long_steps(double seconds, double pair_us, std::uint64_t seed) {
+  core::Random random(seed);
+  double used_us = 0;
+  SearchJob job{.time_us =
+                    [&](const Assignment& one) {
+                      const std::string& backend = one.routes[0].backend;
+                      double us = backend == "a" ? 96e3 : backend == "b" ? 103e3 : backend == "c" ? 130e3 : pair_us;
+                      us *= 0.94 + static_cast<double>(random.below(1201)) / 1e4;
+                      used_us += us;
+                      return us;
+                    },
+                .over = [&](double share) { return used_us >= share * seconds * 1e6; },
+                .left_us = [&](double share) { return std::max(0.0, share * seconds * 1e6 - used_us); },
+                .agree = [](std::vector<std::uint8_t>&) {}};
+  StepSearch searched(job);
+  for (const char* library : {"a", "b", "c"}) searched.add(over(library), true);
+  for (const char* pair : {"x+a", "x+b"}) searched.add(over(pair), false);
+  searched.measure_at_first();
+  EXPECT_EQ(searched.worth_improving(), seconds > 20);
+  if (searched.worth_improving()) {
+    used_us = std::max(used_us, 0.75 * seconds * 1e6);  // single operations took longer than they should
+    searched.improve(slots, {{}, {}});
+  } else {
+    searched.lead_with_fastest();
+  }
+  searched.compare_with_libraries();
+  EXPECT_LE(used_us, seconds * 1e6 + 5e5);
+  return searched.verdict();
+}
+
+TEST(StepSearch, APairThatIsFasterIsFoundOnLongStepsToo) {
+  int pairs = 0, of_equal_ones = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const double seconds : {12., 40.}) {
+      pairs += verdict_on_long_steps(seconds, 86e3, seed).chosen->library ? 0 : 1;
+      of_equal_ones += verdict_on_long_steps(seconds, 96e3, seed).chosen->library ? 0 : 1;
+    }
+  }
+  EXPECT_GE(pairs, 36);
+  EXPECT_EQ(of_equal_ones, 0);
+}
+
 TEST(StepSearch, OneSampleOfEachSaysNothingForCertain) {
   Machine machine{.cost = {{100, 200}, {300, 150}}};
   machine.limit_us = 0;
