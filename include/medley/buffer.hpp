@@ -86,22 +86,6 @@ template <typename R>
 concept ElementRange =
     std::ranges::contiguous_range<R> && std::ranges::sized_range<R> && Element<std::ranges::range_value_t<R>>;
 
-// Ranges of numbers that no operation takes, such as std::vector<unsigned>. Using one is a compile error that says what
-// operations take.
-template <typename R>
-concept ForeignRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
-    std::is_arithmetic_v<std::ranges::range_value_t<R>> && !ElementRange<R>;
-
-template <typename T>
-constexpr void refuse_element() {
-  constexpr bool is_element = Element<T>;
-  static_assert(
-      is_element,
-      "Medley's elements are double, float, medley::f16, medley::bf16, signed integers of 8 to 64 bits, std::uint8_t, "
-      "std::byte, char and bool. Send wider unsigned integers as signed ones of their size; specialise "
-      "medley::dtype_of for a 16-bit float of your own.");
-}
-
 /// Memory that an operation only reads.
 struct ConstBuffer {
   const void* data = nullptr;
@@ -118,10 +102,6 @@ struct ConstBuffer {
       : data(std::ranges::data(range)),
         count(static_cast<std::int64_t>(std::ranges::size(range))),
         dtype(dtype_of<std::ranges::range_value_t<R>>::value) {}
-  template <ForeignRange R>
-  constexpr ConstBuffer(const R&) {  // NOLINT: as above
-    refuse_element<std::ranges::range_value_t<R>>();
-  }
   constexpr std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(dtype)); }
 };
 
@@ -144,10 +124,6 @@ struct Buffer {
       : data(std::ranges::data(range)),
         count(static_cast<std::int64_t>(std::ranges::size(range))),
         dtype(dtype_of<std::ranges::range_value_t<R>>::value) {}
-  template <ForeignRange R>
-  constexpr Buffer(R&&) {  // NOLINT: as above
-    refuse_element<std::ranges::range_value_t<R>>();
-  }
   constexpr operator ConstBuffer() const { return {data, count, dtype, memory, device}; }
   constexpr std::int64_t bytes() const { return count * static_cast<std::int64_t>(size_of(dtype)); }
 };

@@ -30,7 +30,7 @@ static_assert(!std::is_convertible_v<std::vector<float>, Buffer>, "the result wo
 static_assert(!std::is_convertible_v<const std::vector<float>&, Buffer>);
 static_assert(std::is_convertible_v<std::vector<float>, ConstBuffer>);
 static_assert(!std::is_convertible_v<float&, Buffer>, "only by buffer()");
-static_assert(!ElementRange<std::vector<unsigned>>, "min and max of signed numbers are others");
+static_assert(!std::is_convertible_v<std::vector<unsigned>&, Buffer>, "min and max of signed numbers are others");
 
 TEST(Buffers, ConvertFromWhatHoldsElements) {
   std::array<long long, 3> wide{};
