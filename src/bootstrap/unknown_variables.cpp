@@ -68,6 +68,8 @@ std::vector<std::string> about_unknown_variables(const std::vector<std::string>&
   for (const std::string& name : names) {
     if (!name.starts_with(prefix)) continue;
     const std::string_view own = std::string_view(name).substr(prefix.size());
+    // Nobody means one of Medley's by another name, and it may hold anything, such as a terminal's commands.
+    if (own.empty() || own.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != own.npos) continue;
     const auto is_own = [&](std::string_view each) { return matches(own, each); };
     if (std::any_of(known.read.begin(), known.read.end(), is_own) ||
         std::any_of(known.of_others.begin(), known.of_others.end(), is_own))

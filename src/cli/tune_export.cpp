@@ -64,6 +64,7 @@ int export_openmpi(const ExportArguments& given, const std::function<bool()>& st
 int run_export(const ExportArguments& given, const std::function<bool()>& stop,
                const std::function<void()>& catch_signals) {
   if (given.file.empty()) throw Error(ErrorKind::invalid, "--export needs -o FILE, the file to write");
+  check_outputs({given.file});
   if (given.library == "openmpi") {
     return on_ranks(given.ranks, "mpi", [&] {
       catch_signals();

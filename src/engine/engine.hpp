@@ -98,7 +98,7 @@ class Engine final : private Progress::Events {
   /// Waits with a time limit and returns whether the operation is complete. Throws its error.
   bool wait_until(Operation& operation, Deadline until);
   /// For records: as Work::awaited_elsewhere() and awaited_since().
-  void note_awaited_elsewhere(const Operation& operation) noexcept;
+  void note_awaited_elsewhere(Operation& operation) noexcept;
   void note_awaited_since(const Operation& operation, Deadline moment) noexcept;
   /// Registers a callback for completion; false when it is complete already.
   bool call_back(Operation& operation, std::function<void()>& callback);
@@ -286,6 +286,7 @@ class Engine final : private Progress::Events {
   void note_wait(const Operation& operation) noexcept;
   template <typename Visit>
   void visit_records(const Operation& operation, const Visit& visit) noexcept;
+  void note_batch_awaited_elsewhere(Operation& operation) noexcept;
   void note_device_times(std::uint64_t record, const DeviceTimes& times) noexcept;
   void note_end(std::uint64_t record, bool failed) noexcept;
   void note_end(Record* record, bool failed) noexcept;

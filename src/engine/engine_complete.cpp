@@ -101,6 +101,8 @@ void Engine::finish(Operation& operation) {
     std::move(operation.callbacks.begin(), operation.callbacks.end(), std::back_inserter(due_callbacks_));
     operation.callbacks.clear();
   }
+  if (operation.awaited_elsewhere) [[unlikely]]
+    note_batch_awaited_elsewhere(operation);
   if (!operation.batch.empty()) {
     for (Operation* member : std::exchange(operation.batch, {})) member->release();
   }

@@ -1,4 +1,6 @@
 // Since when the program or its stream waited for an operation, in the operation's record.
+#include <algorithm>
+
 #include "engine/engine.hpp"
 
 namespace medley::core {
@@ -38,22 +40,35 @@ void Engine::note_wait(const Operation& operation) noexcept {
   });
 }
 
-void Engine::note_awaited_elsewhere(const Operation& operation) noexcept {
+void Engine::note_awaited_elsewhere(Operation& operation) noexcept {
   if (!fork_guard_.here()) return;  // the lock may be held by a thread of the parent
   const std::lock_guard lock(mutex_);
-  visit_records(operation, [](const Operation& one, Record& record) {
-    if (!one.complete()) record.flags |= record_wait_unknown;
+  if (operation.complete() || operation.awaited_elsewhere) return;
+  operation.awaited_elsewhere = true;
+  note_batch_awaited_elsewhere(operation);
+}
+
+/// A tensor gets its batch when it is fused, and loses it when that is complete: called at the beginning and at the end.
+void Engine::note_batch_awaited_elsewhere(Operation& operation) noexcept {
+  auto& known = operation.awaited_records;
+  visit_records(operation, [&](const Operation& one, Record& record) {
+    if (std::find(known.begin(), known.end(), one.record) != known.end()) return;
+    known.push_back(one.record);
+    if (record.waited == 0) record.flags |= record_wait_unknown;
   });
 }
 
 void Engine::note_awaited_since(const Operation& operation, Deadline moment) noexcept {
   if (!fork_guard_.here()) return;
   const std::lock_guard lock(mutex_);
-  visit_records(operation, [since = TicksAt()(moment)](const Operation& one, Record& record) {
-    if (!one.complete() || !(record.flags & record_wait_unknown)) return;
-    if (since < record.completed) record.waited = since;
-    record.flags = static_cast<std::uint8_t>(record.flags & ~record_wait_unknown);
-  });
+  if (!operation.complete()) return;
+  const std::uint64_t since = TicksAt()(moment);
+  for (const std::uint64_t number : operation.awaited_records) {
+    Record* const record = recorder_->find(number);
+    if (!record || !(record->flags & record_wait_unknown)) continue;
+    if (since < record->completed) record->waited = since;
+    record->flags = static_cast<std::uint8_t>(record->flags & ~record_wait_unknown);
+  }
 }
 
 void Engine::note_device_times(std::uint64_t number, const DeviceTimes& times) noexcept {

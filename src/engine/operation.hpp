@@ -97,11 +97,12 @@ class Operation final : public Recycled<Operation>, public Polled {
   bool started_at_issue = false;             ///< a message on host memory that nothing held (engine_message.cpp)
   /// It ended well and left nothing in its lists: OperationPool keeps it for the next message
   bool reusable = false;
-  bool launched = false;      ///< started, and on CUDA memory also in its stream
-  bool stream_waits = false;  ///< wait() has made a stream wait for it: complete for the caller
-  bool orphaned = false;      ///< an operation that it waited for failed before it started
-  bool followed = false;      ///< one of the three lists of dependents below is or was not empty
-  int slot = -1;              ///< slot on the status board
+  bool launched = false;           ///< started, and on CUDA memory also in its stream
+  bool stream_waits = false;       ///< wait() has made a stream wait for it: complete for the caller
+  bool orphaned = false;           ///< an operation that it waited for failed before it started
+  bool followed = false;           ///< one of the three lists of dependents below is or was not empty
+  bool awaited_elsewhere = false;  ///< as Work::awaited_elsewhere() says
+  int slot = -1;                   ///< slot on the status board
   /// Where the hazard index has its only range, while that is in its short list
   std::uint32_t few_at = 0;
   std::shared_ptr<CommState> comm;
@@ -145,6 +146,9 @@ class Operation final : public Recycled<Operation>, public Polled {
   std::string named_backend;  ///< of a collected operation, if its call named one
   /// The operation of a Work in a fuse scope; once issued, `batch` is what carries it
   bool of_tensor = false;
+
+  /// If `awaited_elsewhere`: its record and those of its batch, which stay known once the batch is given up
+  std::vector<std::uint64_t> awaited_records;
 
   bool collective() const { return is_collective(call.op); }
   /// The ranks that it waits for, as far as known.

@@ -55,6 +55,10 @@ void OperationPool::keep(Operation& operation) noexcept {
   }
   operation.last_dependent = 0;
   operation.orphaned = operation.reusable = operation.stream_waits = operation.followed = false;
+  if (operation.awaited_elsewhere) {
+    operation.awaited_elsewhere = false;
+    operation.awaited_records.clear();
+  }
   // relaxed: nobody else refers to it any more
   operation.source.store(-1, std::memory_order_relaxed);
   operation.among_pending.next = list.first;

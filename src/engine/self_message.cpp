@@ -11,7 +11,7 @@ namespace medley::core {
 namespace {
 
 constexpr double hint_after_ns = 1e9;
-constexpr const char* send_advice = "post the receive first, or send with async";
+constexpr const char* send_advice = "post the receive, with async, before you wait for the send";
 
 }  // namespace
 
@@ -23,7 +23,7 @@ std::string self_message_advice(const Operation& operation) {
   if (!is_self_message(operation)) return "";
   return operation.call.op == Op::send
              ? fmt::format("; this rank sends to itself, and nothing here received the message: {}", send_advice)
-             : "; this rank receives from itself, and nothing here sent the message: send first, or receive with async";
+             : "; this rank receives from itself, and nothing here sent the message: send it before you wait for the receive";
 }
 
 bool hint_at_self_send(const Operation& operation, const Record& record) {

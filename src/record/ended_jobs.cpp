@@ -22,7 +22,7 @@ bool is_job_name(std::string_view name) {
 }
 
 struct Job {
-  fs::file_time_type changed;
+  fs::file_time_type changed;  ///< the latest time of the folder, made when the job began, and of its files
   std::uintmax_t bytes = 0;
   fs::path folder;
 };
@@ -37,8 +37,11 @@ std::vector<Job> jobs_of(const fs::path& folder) {
     Job job{entry.last_write_time(ignored), 0, entry.path()};
     if (ignored) continue;  // it has just been removed
     for (const auto& file : fs::directory_iterator(job.folder, ignored)) {
-      const std::uintmax_t bytes = file.is_regular_file(ignored) ? file.file_size(ignored) : 0;
+      if (!file.is_regular_file(ignored)) continue;
+      const std::uintmax_t bytes = file.file_size(ignored);
       if (!ignored) job.bytes += bytes;
+      const fs::file_time_type written = file.last_write_time(ignored);
+      if (!ignored) job.changed = std::max(job.changed, written);
     }
     jobs.push_back(std::move(job));
   }

@@ -84,6 +84,13 @@ std::filesystem::path table_to_read(const std::string& named) {
   const std::filesystem::path file = default_table();
   std::error_code none;
   if (file.empty() || !std::filesystem::exists(file, none)) {
+    const char* const variable = std::getenv("MEDLEY_TABLE");
+    if (variable && file.empty())
+      throw Error(ErrorKind::invalid, "MEDLEY_TABLE is empty, so no route table is read: name one with --table");
+    if (variable)
+      throw Error(ErrorKind::invalid,
+                  fmt::format("MEDLEY_TABLE names {}, which does not exist: medley tune -o {} writes it", file.string(),
+                              file.string()));
     throw Error(ErrorKind::invalid,
                 fmt::format("there is no route table{}: medley tune writes one, and --table names another",
                             file.empty() ? "" : fmt::format(" {}", file.string())));

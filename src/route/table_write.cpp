@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/write_file.hpp"
 #include "route/table.hpp"
 #include "route/tuned_step_text.hpp"
 
@@ -31,7 +32,11 @@ std::string text_of(const Machine& machine) {
 }
 
 /// As it is written, so that a table which was read writes the same text again.
-double rounded(double us) { return std::strtod(fmt::format("{:.3f}", us).c_str(), nullptr); }
+double rounded(double us) {
+  const std::string text = fmt::format("{:.3f}", us);
+  std::from_chars(text.data(), text.data() + text.size(), us);  // by no locale
+  return us;
+}
 
 std::string text_of(const Cell& cell) {
   const Key& key = cell.key;
@@ -78,29 +83,22 @@ void write_all(int descriptor, std::string_view text, const std::filesystem::pat
   }
 }
 
-/// A file beside the one to write, which it replaces once it is complete.
-struct NewFile {
-  std::string path;
-  int descriptor;
-};
-
-/// Makes the folder, too.
-NewFile open_beside(const std::filesystem::path& file) {
-  std::error_code ignored;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-  const std::string path = fmt::format("{}.{}.{:x}.new", file.string(), getpid(),
-                                       std::chrono::steady_clock::now().time_since_epoch().count());
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (descriptor < 0) fail(file);
-  return {path, descriptor};
+/// Of a file that is to replace this one once it is complete.
+std::string new_name(const std::filesystem::path& file) {
+  return fmt::format("{}.{}.{:x}.new", file.string(), getpid(),
+                     std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 }  // namespace
 
 void check_can_save(const std::filesystem::path& file) {
-  const NewFile tried = open_beside(file);
-  ::close(tried.descriptor);
-  ::unlink(tried.path.c_str());
+  std::error_code none;
+  if (!file.has_filename() || std::filesystem::is_directory(file, none)) errno = EISDIR, fail(file);
+  // save() makes the folders that are missing.
+  std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  while (!std::filesystem::exists(folder, none) && folder.has_relative_path())
+    folder = folder.has_parent_path() ? folder.parent_path() : ".";
+  if (const int error = core::try_to_create(folder / new_name(file.filename()))) errno = error, fail(file);
 }
 
 std::string Table::text() const {
@@ -131,7 +129,11 @@ std::string Table::text() const {
 }
 
 void Table::save(const std::filesystem::path& file) const {
-  const auto [beside, descriptor] = open_beside(file);
+  std::error_code ignored;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
+  const std::string beside = new_name(file);
+  const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0) fail(file);
   try {
     write_all(descriptor, text(), file);
     // Otherwise a crash of the host could leave an empty file under the new name

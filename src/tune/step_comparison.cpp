@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "route/choose.hpp"
@@ -67,14 +69,20 @@ StepSearch::Pool StepSearch::libraries_to_measure_again() {
 /// The few samples at first may all have met other work on the machine. False when the time is over.
 bool StepSearch::measure_libraries_again() {
   Pool pool = libraries_to_measure_again();
+  std::map<StepCandidate*, std::vector<double>>
+      fresh_us;  // all or nothing: one sample alone says less than the first ones
   for (std::size_t round = 0; round < rounds_again; ++round) {
     Samples samples;
     if (!run_round(pool, 1, samples)) return false;
-    for (std::size_t i = 0; i < pool.size(); ++i) pool[i]->fresh_us.push_back(samples[i].front());
-    const double best_us = median(best_library()->fresh_us);
+    double best_us = INFINITY;
+    for (std::size_t i = 0; i < pool.size(); ++i) {
+      fresh_us[pool[i]].push_back(samples[i].front());
+      best_us = std::min(best_us, samples[i].front());
+    }
     if (round == 0 && best_us >= long_step_us)
-      std::erase_if(pool, [&](const StepCandidate* one) { return one->fresh_us.front() > too_slow_again * best_us; });
+      std::erase_if(pool, [&](StepCandidate* one) { return fresh_us[one].front() > too_slow_again * best_us; });
   }
+  for (auto& [library, us] : fresh_us) library->fresh_us = std::move(us);
   return true;
 }
 

@@ -255,9 +255,10 @@ TEST(Environment, MisspeltVariablesAreNamedWithTheNearestOne) {
             (std::vector<std::string>{"MEDLEY_BACKEND is not known; did you mean MEDLEY_BACKENDS?",
                                       "MEDLEY_FOO is not known; see medley help environment",
                                       "MEDLEY_TRACES is not known; did you mean MEDLEY_TRACE?"}));
-  EXPECT_EQ(about_unknown_variables({"MEDLEY_BACKENDS", "MEDLEY_RANK", "MEDLEY_TOKEN", "MEDLEY_TRACE",
-                                     "MEDLEY_TEST_FULL", "MEDLEY_SEED", "MEDLEY_DIR", "MEDLEY_STORE_SERVED"}),
-            std::vector<std::string>{});
+  EXPECT_EQ(
+      about_unknown_variables({"MEDLEY_BACKENDS", "MEDLEY_RANK", "MEDLEY_TOKEN", "MEDLEY_TRACE", "MEDLEY_TEST_FULL",
+                               "MEDLEY_SEED", "MEDLEY_DIR", "MEDLEY_STORE_SERVED", "MEDLEY_", "MEDLEY_A\033[31mB"}),
+      std::vector<std::string>{});
 }
 
 }  // namespace

@@ -60,8 +60,9 @@ TEST_F(Input, WhereNoTableIsNamedItIsThatOfContexts) {
   EXPECT_THAT(run(words).out, HasSubstr("table " + file("medley/routes.json")));
   empty.save(file("other.json"));
   EXPECT_THAT(run(words, {{"MEDLEY_TABLE", file("other.json")}}).out, HasSubstr("table " + file("other.json")));
-  EXPECT_EQ(run(words, {{"MEDLEY_TABLE", ""}}).err,
-            "medley: there is no route table: medley tune writes one, and --table names another\n");
+  EXPECT_THAT(run(words, {{"MEDLEY_TABLE", ""}}).err, HasSubstr("MEDLEY_TABLE is empty"));
+  EXPECT_THAT(run(words, {{"MEDLEY_TABLE", file("no.json")}}).err,
+              HasSubstr("MEDLEY_TABLE names " + file("no.json") + ", which does not exist"));
 }
 
 TEST_F(Input, ATableToWriteIsTriedBeforeMeasuring) {
@@ -77,6 +78,22 @@ TEST_F(Input, ATableToWriteIsTriedBeforeMeasuring) {
   EXPECT_THAT(refusal({"tune", "-n", "2", "-o", file("far.json")}), HasSubstr("is the table of another machine"));
   for (const char* command : {"bench", "tune", "soak"})
     EXPECT_THAT(refusal({command, "-n", "2", "--json", "/proc/x.json"}), HasSubstr("cannot write /proc/x.json"));
+}
+
+TEST_F(Input, ATryToWriteLeavesEverythingAsItIs) {
+  namespace fs = std::filesystem;
+  const std::string link = file("link.json"), target = file("target.json"), taken = file("taken");
+  fs::create_symlink(target, link);
+  fs::create_directory(taken);
+  EXPECT_THAT(refusal({"bench", "-n", "2", "--json", link, "--csv", taken}),
+              HasSubstr("cannot write " + taken + ": Is"));
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_FALSE(fs::exists(target));
+  EXPECT_THAT(refusal({"bench", "-n", "2", "--json", file("none/x")}), HasSubstr("its folder does not exist"));
+  EXPECT_THAT(refusal({"tune", "-n", "2", "-o", file("new/t.json"), "--json", "/proc/x"}), HasSubstr("/proc/x"));
+  EXPECT_THAT(refusal({"tune", "-n", "2", "-o", file("new/")}), HasSubstr("cannot write " + file("new/")));
+  EXPECT_FALSE(fs::exists(file("new")));
+  EXPECT_THAT(refusal({"tune", "-n", "2", "--export", "openmpi", "-o", file("none/x")}), HasSubstr("cannot write"));
 }
 
 TEST_F(Input, AScheduleIsAFileAndHasSeveralRanks) {

@@ -154,14 +154,14 @@ TEST(Work, ABlockingSendToItselfSaysSoLongBeforeItsDeadlineAndInItsError) {
       EXPECT_EQ(error.kind(), ErrorKind::timeout);
       EXPECT_NE(std::string(error.what())
                     .find("this rank sends to itself, and nothing here received the message: "
-                          "post the receive first, or send with async"),
+                          "post the receive, with async, before you wait for the send"),
                 std::string::npos)
           << error.what();
     }
     EXPECT_EQ(
         testing::internal::GetCapturedStderr(),
-        "medley: comm world: rank 0 waits in send #1 to itself until something here receives it; post the receive "
-        "first, or send with async\n");
+        "medley: comm world: rank 0 waits in send #1 to itself until something here receives it; post the receive, "
+        "with async, before you wait for the send\n");
   });
 }
 

@@ -39,6 +39,8 @@ void make_old(const fs::path& path, std::time_t seconds) {
   const std::time_t then = std::time(nullptr) - seconds;
   const utimbuf times{then, then};
   ASSERT_EQ(utime(path.c_str(), &times), 0);
+  for (std::error_code none; const auto& entry : fs::directory_iterator(path, none))
+    ASSERT_EQ(utime(entry.path().c_str(), &times), 0);
 }
 /// Last changed five days ago: older than the limit for the files of killed jobs.
 void make_old(const fs::path& path) { make_old(path, 5 * 24 * 3600); }
@@ -147,6 +149,14 @@ TEST_F(Folder, an_old_job_of_the_flight_recorder_goes) {
   ASSERT_TRUE(fs::exists(old / "rank-0000.trace"));
   run_alone();
   EXPECT_FALSE(fs::exists(old));
+}
+
+TEST_F(Folder, a_job_that_began_long_ago_and_wrote_until_now_stays) {
+  fly();
+  const fs::path old = leave_old_job(job_name);
+  ASSERT_EQ(utime((old / "rank-0000.trace").c_str(), nullptr), 0);
+  run_alone();
+  EXPECT_TRUE(fs::exists(old / "rank-0000.trace"));
 }
 
 TEST_F(Folder, of_more_than_a_hundred_ended_jobs_the_oldest_go_though_several_ranks_look_at_once) {

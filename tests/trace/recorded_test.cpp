@@ -79,10 +79,14 @@ TEST_F(Recorded, a_collective_ends_after_its_last_rank_began_on_one_clock) {
   const auto a = events_of(trace, 0), b = events_of(trace, 1);
   ASSERT_EQ(a.size(), 200u);
   ASSERT_EQ(b.size(), 200u);
+  // Readings of two cores' counters differ by some ns, and a small operation's issue is read just after its data left: a page
+  // fault or the scheduler may come in between.
+  int before = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_GE(a[i].completed + 100, b[i].issued) << i;  // readings of two cores' counters differ by some ns
-    EXPECT_GE(b[i].completed + 100, a[i].issued) << i;
+    before += a[i].completed + 100 < b[i].issued ? 1 : 0;
+    before += b[i].completed + 100 < a[i].issued ? 1 : 0;
   }
+  EXPECT_LE(before, 10);
   const auto skew = find_skew(trace);
   ASSERT_EQ(skew.size(), 1u);
   EXPECT_EQ(skew[0].collectives, 200);
@@ -171,6 +175,34 @@ TEST_F(Recorded, a_wait_by_other_means_than_a_work_is_unknown_until_the_program_
   EXPECT_TRUE(events[2].exposed_known);
   EXPECT_EQ(events[2].exposed, 0) << "it was complete by then";
   EXPECT_TRUE(events[3].exposed_known) << "a wait by the Work is recorded";
+}
+
+TEST_F(Recorded, a_wait_for_fused_tensors_by_other_means_is_known_once_the_program_tells) {
+  test::run_processes(2, [](Context& context) {
+    Comm world = context.world();
+    std::vector<float> a(4), b(4), go(1);
+    for (const bool tells : {false, true}) {
+      if (context.rank() == 1) world.recv(go, 0);
+      Work work;
+      {
+        const Fuse fuse(world);
+        work = world.all_reduce(a, sum, {.async = true});
+        world.all_reduce(b, sum, {.async = true});
+      }
+      work.awaited_elsewhere();
+      const auto begin = std::chrono::steady_clock::now();
+      if (context.rank() == 0) world.send(go, 1);
+      while (!work.test()) {
+      }
+      if (tells) work.awaited_since(begin);
+    }
+  });
+  auto events = events_of(open_trace(folder_.native()), 0);
+  std::erase_if(events, [](const Event& event) { return event.op != Op::all_reduce; });
+  ASSERT_EQ(events.size(), 2u) << "two messages of two tensors each";
+  EXPECT_FALSE(events[0].exposed_known);
+  EXPECT_TRUE(events[1].exposed_known);
+  EXPECT_GT(events[1].exposed, 0);
 }
 
 TEST_F(Recorded, rows_of_a_step_count_one_step_and_time_all) {

@@ -3,6 +3,8 @@
 #include "compression.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "cuda.hpp"
@@ -261,12 +263,16 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
   const std::string place = "monitored/" + std::to_string(++monitored_) + "/";
   if (rank_ != 0) {
     store.set(place + std::to_string(rank_), "here");
-    const std::string verdict = store.get(place + "verdict", until + std::chrono::seconds(1));
-    if (verdict.empty()) return;
+    const std::string said = store.get(place + "verdict", until + std::chrono::seconds(1));
+    if (said.empty()) return;
+    std::istringstream names(said.substr(0, said.find('\n')));
+    const std::istream_iterator<int> first(names), last;
+    const std::vector<int> absent(first, last);
+    const std::string verdict = said.substr(said.find('\n') + 1);
     // gloo's words, here and below: programs look for them
-    throw TorchError(Error(ErrorKind::timeout,
-                           c10::str("Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
-                                    "while waiting for send/recv from rank 0: ", verdict)));
+    const std::string sentence = c10::str("Rank ", rank_, " successfully reached monitoredBarrier, but received errors ",
+                                          "while waiting for send/recv from rank 0: ", verdict);
+    throw TorchError(Error(ErrorKind::timeout, sentence, {.ranks = absent}), sentence);
   }
   std::vector<int> absent;
   for (int rank = 1; rank < size_; ++rank) {
@@ -285,8 +291,9 @@ void TorchBackend::monitoredBarrier(const c10d::BarrierOptions& opts, bool wait_
     verdict = c10::str(absent.size() > 1 ? "Ranks " : "Rank ", c10::Join(", ", absent),
                        " failed to pass monitoredBarrier in ", after);
   }
-  store.set(place + "verdict", verdict);
-  if (!verdict.empty()) throw TorchError(Error(ErrorKind::timeout, verdict, {.ranks = absent}));
+  // The other ranks get the absent ones in a line of their own.
+  store.set(place + "verdict", verdict.empty() ? verdict : c10::str(c10::Join(" ", absent), "\n", verdict));
+  if (!verdict.empty()) throw TorchError(Error(ErrorKind::timeout, verdict, {.ranks = absent}), verdict);
 }
 
 void TorchBackend::startCoalescing() {

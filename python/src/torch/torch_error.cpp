@@ -24,12 +24,10 @@ void drop_type(PyObject* type) {
   Py_DECREF(type);
 }
 
-}  // namespace
-
-py::object python_exception(const Error& error) {
+py::object exception_saying(const std::string& sentence, const Error& error) {
   const ErrorContext& where = error.context();
   const py::object type = py::module_::import("medley.errors").attr(python::error_class(error.kind()));
-  py::object exception = type(sentence_of(error));
+  py::object exception = type(sentence);
   exception.attr("op") = where.op ? py::object(py::str(std::string(name(*where.op)))) : py::none();
   exception.attr("comm") = where.comm;
   exception.attr("sequence") = where.sequence ? py::object(py::int_(*where.sequence)) : py::none();
@@ -38,12 +36,18 @@ py::object python_exception(const Error& error) {
   return exception;
 }
 
-TorchError::TorchError(const Error& error) : PyTorchError(sentence_of(error)), error_(error) {}
+}  // namespace
+
+py::object python_exception(const Error& error) { return exception_saying(sentence_of(error), error); }
+
+TorchError::TorchError(const Error& error) : TorchError(error, sentence_of(error)) {}
+
+TorchError::TorchError(const Error& error, const std::string& sentence) : PyTorchError(sentence), error_(error) {}
 
 PyObject* TorchError::python_type() {
   if (!type_) {
     try {
-      py::object made = py::module_::import("medley.errors").attr("_class_giving")(python_exception(error_));
+      py::object made = py::module_::import("medley.errors").attr("_class_giving")(exception_saying(what(), error_));
       type_ = std::shared_ptr<PyObject>(made.release().ptr(), drop_type);
     } catch (py::error_already_set&) {
       return PyExc_RuntimeError;  // the message is still right

@@ -13,6 +13,8 @@ namespace medley::torch {
 class TorchError final : public ::torch::PyTorchError {
  public:
   explicit TorchError(const Error& error);
+  /// With this sentence instead of the error's in the words of torch.
+  TorchError(const Error& error, const std::string& sentence);
   const Error& error() const { return error_; }
   /// Called with the GIL. torch instantiates the returned class with the message alone; the class then gives
   /// an instance of the class in medley.errors, with its attributes.
@@ -23,7 +25,7 @@ class TorchError final : public ::torch::PyTorchError {
   std::shared_ptr<PyObject> type_;
 };
 
-/// The corresponding exception of medley.errors. Called with the GIL.
+/// The corresponding exception of medley.errors, in the words of torch. Called with the GIL.
 pybind11::object python_exception(const Error& error);
 
 /// Runs it; its errors become torch's.
