@@ -15,11 +15,15 @@
 namespace medley::core {
 
 /// `error`: an errno; 0: the stream does not say.
-[[noreturn]] inline void refuse_to_write(const std::string& path, int error) {
-  throw Error(ErrorKind::invalid, fmt::format("cannot write {}: {}", path,
-                                              error == ENOENT ? "its folder does not exist"
-                                              : error         ? std::strerror(error)
-                                                              : "the disk may be full"));
+[[noreturn]] inline void refuse_to_write(const std::filesystem::path& path, int error) {
+  const std::filesystem::path folder = path.parent_path();
+  std::error_code ignored;
+  const bool no_folder =
+      !folder.empty() && !std::filesystem::exists(folder, ignored);  // /proc exists, and takes no file
+  throw Error(ErrorKind::invalid, fmt::format("cannot write {}: {}", path.native(),
+                                              error == ENOENT && no_folder ? "its folder does not exist"
+                                              : error                      ? std::strerror(error)
+                                                                           : "the disk may be full"));
 }
 
 /// `write` writes the contents to the stream passed to it.

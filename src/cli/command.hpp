@@ -25,7 +25,8 @@ void exit_with(int status);
 /// --json: writes `what` to the file that `path` names.
 void add_json(CLI::App& command, std::string& path, const std::string& what);
 
-/// Throws Error(invalid) if one of these outputs of a command could not be written; "-" is stdout, "" none.
+/// Throws Error(invalid) if one of these outputs of a command could not be written; "-" is stdout, "" none. Under a launcher
+/// it looks at none: a rank that is refused alone would leave the others waiting.
 void check_outputs(std::initializer_list<std::string> paths);
 
 /// Writes `value` to `path`, or to stdout for "-"; nothing for an empty path.

@@ -23,9 +23,7 @@ int run_sweep(const PlanOptions& options) {
   cost::SweepRequest request{options, {}};
   for (const std::string& text : options.sweeps) request.axes.push_back(cost::parse_axis(text));
   ProgressBar bar;
-  request.progress = [&](std::size_t done, std::size_t of) {
-    bar.show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} plans", done, of));
-  };
+  request.progress = bar.counting("plans");
   const cost::SweepResult result = cost::sweep_plans(request);
   bar.clear();
   write_json(options.json, to_json(result));

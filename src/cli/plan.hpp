@@ -19,6 +19,9 @@ void add_plan_options(CLI::App& command, PlanRequest& request);
 void add_machine(CLI::App& command, PlanRequest& request, const std::string& what);
 void add_tokens(CLI::App& command, PlanRequest& request);
 
+/// The cells of a row's columns "days" and "GPU-hours".
+void add_training(std::vector<std::string>& row, const cost::TrainingTime& training);
+
 void print_plan(const cost::PlanResult& plan, bool all_rows);
 void print_sweep(const cost::SweepResult& sweep);
 void print_against(const plan::AgainstResult& result);

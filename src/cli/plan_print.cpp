@@ -22,6 +22,10 @@ std::string size_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes < 10 ? 2 : bytes < 100 ? 1 : 0, units[unit]);
 }
 
+void add_training(std::vector<std::string>& row, const cost::TrainingTime& training) {
+  row.insert(row.end(), {fmt::format("{:.1f}", training.days), fmt::format("{:.0f}", training.gpu_hours)});
+}
+
 namespace {
 
 void print_head(const cost::PlanResult& o) {

@@ -55,9 +55,7 @@ void print_layouts(const cost::LayoutSearchResult& result, bool tokens) {
                                  fmt::format("{:.0f}", step.tokens_per_s_per_gpu),
                                  fmt::format("{:.1f}", step.tflops_per_gpu),
                                  largest_wait(step)};
-    if (tokens)
-      row.insert(row.end(), {fmt::format("{:.1f}", found.time.training->days),
-                             fmt::format("{:.0f}", found.time.training->gpu_hours)});
+    if (tokens) add_training(row, *found.time.training);
     table.add(row);
   }
   fmt::print("{}", table.str());
@@ -66,9 +64,7 @@ void print_layouts(const cost::LayoutSearchResult& result, bool tokens) {
 int search(SearchOptions options) {
   for (const std::string& text : options.sweeps) options.axes.push_back(cost::parse_axis(text));
   ProgressBar bar;
-  options.progress = [&](std::size_t done, std::size_t of) {
-    bar.show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} layouts", done, of));
-  };
+  options.progress = bar.counting("layouts");
   const cost::LayoutSearchResult result = cost::search_layouts(options);
   bar.clear();
   write_json(options.json, to_json(result));

@@ -36,9 +36,7 @@ std::vector<std::string> sweep_row(const cost::SweepPoint& p, const std::set<std
     row.insert(row.end(), {p.time->fits ? "yes" : "no", fmt::format("{:.2f}", p.time->cost.step_us * 1e-3),
                            fmt::format("{:.0f}", p.time->cost.tokens_per_s_per_gpu),
                            fmt::format("{:.1f}", p.time->cost.tflops_per_gpu)});
-  if (p.time && p.time->training)
-    row.insert(row.end(),
-               {fmt::format("{:.1f}", p.time->training->days), fmt::format("{:.0f}", p.time->training->gpu_hours)});
+  if (p.time && p.time->training) add_training(row, *p.time->training);
   return row;
 }
 

@@ -46,9 +46,7 @@ int run_search(SearchOptions options) {
   options.bounds.aspect = parse_share(options.aspect, "--aspect");
   options.bounds.ffn_ratio = parse_share(options.ffn_ratio, "--ffn-ratio");
   ProgressBar bar;
-  options.progress = [&](std::size_t done, std::size_t of) {
-    bar.show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} hidden sizes", done, of));
-  };
+  options.progress = bar.counting("hidden sizes");
   const shape::SearchReport report = shape::search_shapes(options);
   bar.clear();
   if (options.json != "-") print_search(report);

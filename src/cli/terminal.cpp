@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 namespace medley::cli {
 namespace {
@@ -71,6 +72,12 @@ void ProgressBar::show(double done, double of, const std::string& now) {
   std::fflush(stderr);
   drawn_ = time;
   visible_ = true;
+}
+
+std::function<void(std::size_t, std::size_t)> ProgressBar::counting(std::string things) {
+  return [this, things = std::move(things)](std::size_t done, std::size_t of) {
+    show(static_cast<double>(done), static_cast<double>(of), fmt::format("{} of {} {}", done, of, things));
+  };
 }
 
 void ProgressBar::clear() {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <functional>
 #include <string>
 
 namespace medley::cli {
@@ -23,6 +25,8 @@ class ProgressBar {
   ProgressBar& operator=(const ProgressBar&) = delete;
   /// `now` says what is being done, such as "all_reduce 4K" or "12 of 80 programs".
   void show(double done, double of, const std::string& now);
+  /// For functions that report how many things are done: shows "12 of 80 programs". Valid as long as the bar.
+  std::function<void(std::size_t, std::size_t)> counting(std::string things);
   /// Takes the line away, so that something else can be printed.
   void clear();
 

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cstring>
 #include <medley/error.hpp>
 #include <nlohmann/json.hpp>
 
@@ -70,9 +69,7 @@ std::string text_of(const FusionRow& row) {
   return text + "]}";
 }
 
-[[noreturn]] void fail(const std::filesystem::path& file) {
-  throw Error(ErrorKind::invalid, fmt::format("cannot write {}: {}", file.string(), std::strerror(errno)));
-}
+[[noreturn]] void fail(const std::filesystem::path& file) { core::refuse_to_write(file, errno); }
 
 void write_all(int descriptor, std::string_view text, const std::filesystem::path& file) {
   while (!text.empty()) {
@@ -93,12 +90,12 @@ std::string new_name(const std::filesystem::path& file) {
 
 void check_can_save(const std::filesystem::path& file) {
   std::error_code none;
-  if (!file.has_filename() || std::filesystem::is_directory(file, none)) errno = EISDIR, fail(file);
+  if (!file.has_filename() || std::filesystem::is_directory(file, none)) core::refuse_to_write(file, EISDIR);
   // save() makes the folders that are missing.
   std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   while (!std::filesystem::exists(folder, none) && folder.has_relative_path())
     folder = folder.has_parent_path() ? folder.parent_path() : ".";
-  if (const int error = core::try_to_create(folder / new_name(file.filename()))) errno = error, fail(file);
+  if (const int error = core::try_to_create(folder / new_name(file.filename()))) core::refuse_to_write(file, error);
 }
 
 std::string Table::text() const {

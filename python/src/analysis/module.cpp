@@ -28,6 +28,19 @@ std::function<void(std::size_t, std::size_t)> counted(nb::handle progress) {
   };
 }
 
+/// Binds a function of a request that tells how far it is.
+template <class Request, class Function>
+void bind_counting(nb::module_& module, const char* name, Function function) {
+  module.def(
+      name,
+      [function](Request request, nb::handle progress) {
+        request.progress = counted(progress);
+        const nb::gil_scoped_release released;
+        return text_of(to_json(function(request)));
+      },
+      "request"_a, "progress"_a.none());
+}
+
 }  // namespace
 
 void bind_plan(nb::module_& module) {
@@ -67,22 +80,8 @@ void bind_plan(nb::module_& module) {
         return text_of(to_json(plan));
       },
       "request"_a, "schedule"_a, nb::call_guard<nb::gil_scoped_release>());
-  module.def(
-      "plan_sweep",
-      [](SweepRequest request, nb::handle progress) {
-        request.progress = counted(progress);
-        const nb::gil_scoped_release released;
-        return text_of(to_json(cost::sweep_plans(request)));
-      },
-      "request"_a, "progress"_a.none());
-  module.def(
-      "plan_search",
-      [](LayoutSearchRequest request, nb::handle progress) {
-        request.progress = counted(progress);
-        const nb::gil_scoped_release released;
-        return text_of(to_json(cost::search_layouts(request)));
-      },
-      "request"_a, "progress"_a.none());
+  bind_counting<SweepRequest>(module, "plan_sweep", cost::sweep_plans);
+  bind_counting<LayoutSearchRequest>(module, "plan_search", cost::search_layouts);
 }
 
 void bind_shape(nb::module_& module) {
@@ -136,14 +135,7 @@ void bind_shape(nb::module_& module) {
   module.def(
       "lint", [](const LintRequest& request) { return text_of(to_json(shape::lint_config(request))); }, "request"_a,
       nb::call_guard<nb::gil_scoped_release>());
-  module.def(
-      "shape_search",
-      [](SearchRequest request, nb::handle progress) {
-        request.progress = counted(progress);
-        const nb::gil_scoped_release released;
-        return text_of(to_json(shape::search_shapes(request)));
-      },
-      "request"_a, "progress"_a.none());
+  bind_counting<SearchRequest>(module, "shape_search", shape::search_shapes);
   module.def(
       "shape_gemm",
       [](const std::string& gpu, const std::string& file, const std::string& calibration, bool column_major, bool sustained) {

@@ -4,10 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
-#include <medley/error.hpp>
 
+#include "base/write_file.hpp"
 #include "cost/calibration.hpp"
 
 namespace medley::shape {
@@ -15,7 +16,7 @@ namespace {
 
 std::ofstream open(const std::string& path) {
   std::ofstream file(path);
-  if (!file) throw Error(ErrorKind::invalid, fmt::format("cannot write {}: check that its folder exists", path));
+  if (!file) core::refuse_to_write(path, errno);
   return file;
 }
 
